@@ -44,6 +44,7 @@ struct Param {
   std::vector<std::string> choices{};  ///< allowed words for strings; empty = any
   std::string text;                    ///< one line, for people
   std::string source{};                ///< paper section, "ours", "[R]" ...
+  bool required = false;               ///< no default: `default_value` only tells the type
 };
 
 /// Values by name; every declared parameter is present (defaults filled in by `resolve`).
