@@ -2,6 +2,7 @@
 // asked for as a whole number of base units (bytes, ps, B/s, fJ) is never rounded through a double.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -24,6 +25,9 @@ struct QuantityError {
 
 /// As parse_quantity, but a whole number of base units, exactly. Further error: not whole ("0.5 B").
 [[nodiscard]] tl::expected<std::int64_t, QuantityError> parse_whole(std::string_view text, Unit unit);
+
+/// Nothing when min <= value <= max; otherwise what is wrong and the allowed range, in people's units.
+[[nodiscard]] std::optional<QuantityError> check_range(double value, Unit unit, double min, double max);
 
 /// True for units whose text must carry a suffix.
 [[nodiscard]] bool needs_suffix(Unit unit);
