@@ -113,8 +113,8 @@ class TableReader {
 /// A parsed TOML file. Cheap to copy.
 class ConfigFile {
  public:
-  static constexpr std::int64_t kMaxBytes = 16 << 20;
-  /// Errors: cannot be read (exit 2), larger than 16 MiB, not UTF-8, nested too deeply, not TOML, duplicate keys.
+  static constexpr std::int64_t kMaxBytes = 4 << 20;
+  /// Errors: cannot be read (exit 2), larger than 4 MiB, not UTF-8, nested too deeply, not TOML, duplicate keys.
   [[nodiscard]] static Result<ConfigFile> parse_file(const std::string& path);
   [[nodiscard]] static Result<ConfigFile> parse_text(std::string_view text, const std::string& name);
   [[nodiscard]] TableReader root(Diagnostics& problems) const;
