@@ -1,0 +1,18 @@
+// Defaults of the policy interface: a policy that says nothing keeps its placement and uses the first live replica.
+#include "sojourn/policy.h"
+
+namespace sojourn {
+
+void Policy::decide(const PolicyView& /*view*/, std::vector<Action>& /*out*/) {}
+
+void Policy::assign(const PolicyView& view, const LayerTask& task, std::vector<Assignment>& out) {
+  out.reserve(out.size() + task.groups.size());
+  for (size_t g = 0; g < task.groups.size(); ++g) {
+    const TokenGroup& group = task.groups[g];
+    if (group.tokens <= 0) continue;
+    const int first = view.directory->replicas(task.layer, group.expert).front();
+    out.push_back({static_cast<int>(g), first, group.tokens});
+  }
+}
+
+}  // namespace sojourn
