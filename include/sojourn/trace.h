@@ -30,6 +30,10 @@ struct TraceMeta {
   std::vector<std::string> domains;           ///< may be empty
   std::vector<int> sequence_domain;           ///< per sequence, index into domains; empty = one domain
   std::string format;                         ///< importer that made it
+  std::vector<int> layer_ids;                 ///< the layers' numbers in the model; empty = 0, 1, ...
+  std::vector<std::string> sources;           ///< files it was made from, with their SHA-256
+  std::string training;                       ///< "yes", "no" or words: was it used to tune a policy
+  std::string details;                        ///< JSON object text: generator knobs and fit residuals; may be empty
   std::vector<std::string> warnings;          ///< what the importer dropped or could not know
   std::string sha256;                         ///< of the container file
 };
