@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""House style that a compiler does not check, over the files git tracks or would track:
+"""House style that a compiler does not check, over the files git tracks:
   the layers (tools/check_layers.py); at most 600 lines in a file of src/ or include/ (warning, failure beyond 650);
   no to-do markers; every C++ source opens with a comment that says what it is for; clang-format, where it is installed.
 Exit status 0 clean, 1 findings.
@@ -20,7 +20,7 @@ WARN_LINES, FAIL_LINES = 600, 650
 
 
 def project_files():
-    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
+    listed = subprocess.run(["git", "ls-files", "-z"],, cwd=ROOT,
                             capture_output=True)
     if listed.returncode == 0:
         names = listed.stdout.decode().split("\0")
