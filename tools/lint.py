@@ -20,8 +20,7 @@ WARN_LINES, FAIL_LINES = 600, 650
 
 
 def project_files():
-    listed = subprocess.run(["git", "ls-files", "-z"],, cwd=ROOT,
-                            capture_output=True)
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True)
     if listed.returncode == 0:
         names = listed.stdout.decode().split("\0")
     else:  # an unpacked archive
