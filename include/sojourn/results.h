@@ -64,6 +64,7 @@ struct CompareResult {
   std::vector<SummaryRow> summary;
   std::string manifest_json;  ///< version, seed, hashes, parameters, assumptions
   Package package;            ///< for pictures
+  bool interrupted = false;   ///< stopped by the user: only finished runs are here
 };
 
 }  // namespace sojourn
