@@ -54,7 +54,7 @@ T mean(T sum, std::int64_t n) {
 }  // namespace
 
 Result<RunResult> simulate(const Scenario& scenario, const std::function<std::unique_ptr<Policy>()>& new_policy, const std::string& policy_name,
-                           SpanSink* spans, const std::function<bool()>& stop) {
+                           SpanSink* spans, int timeline_windows, const std::function<bool()>& stop) {
   const auto wall_start = std::chrono::steady_clock::now();
   const Package& package = *scenario.package;
   std::vector<std::unique_ptr<StageRun>> stages;
