@@ -242,6 +242,7 @@ void Executor::open_streams(int chain_id, Ps want) {
   const int job = chain.jobs[static_cast<std::size_t>(chain.next++)];
   ++chain.open;
   chain.streaming = job;
+  jobs_[static_cast<std::size_t>(job)].opened_at = engine_.now();
   request_tile(job, want);
 }
 
@@ -289,8 +290,10 @@ void Executor::start_tile(int job, int tile, Ps arrived) {
   const FifoServer::Slot slot = cores_[c].reserve(engine_.now(), serve);
   ledger_.core_busy[c] += serve;
   if (spans_) spans_->span(package_index_, SpanTrack::chiplet, static_cast<int>(c), slot.start, slot.end, "expert");
-  j.memory += std::max<Ps>(0, arrived - j.previous_end);
-  j.queue += slot.start - std::max(j.previous_end, arrived);
+  // Waiting for a stream that the prefetch window has not opened yet is queueing behind other replicas, not memory.
+  const Ps memory = std::max<Ps>(0, arrived - std::max(j.previous_end, j.opened_at));
+  j.memory += memory;
+  j.queue += slot.start - j.previous_end - memory;
   j.compute += serve;
   j.previous_end = slot.end;
   if (++j.started == j.tiles) engine_.schedule(slot.end, kJobDone, static_cast<std::uint32_t>(job));

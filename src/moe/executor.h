@@ -108,7 +108,7 @@ class Executor final : private NetworkSink {
     int pending_pieces = 0;
     int first_piece = 0, piece_count = 0;  ///< into pieces_by_job_
     bool tokens_ready = false;
-    Ps tokens_at = 0, previous_end = 0, bank_end = 0;
+    Ps tokens_at = 0, previous_end = 0, opened_at = 0, bank_end = 0;
     Ps memory = 0, queue = 0, compute = 0;
     Ps done_at = 0;
     Bytes bytes = 0;

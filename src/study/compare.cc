@@ -101,6 +101,12 @@ void check_numbers(const CompareOptions& o, Diagnostics& d) {
   if (o.policies.empty()) d.error(kCommandLine, "--policies", "is empty", "give at least one policy");
 }
 
+std::vector<std::string> under(const std::vector<std::string>& roots, const char* folder) {
+  std::vector<std::string> out;
+  for (const std::string& root : roots) out.push_back(root + "/" + folder);
+  return out;
+}
+
 /// Rough cost of a run, to start the longest first.
 double cost(const Scenario& s) {
   return static_cast<double>(s.model.moe_layers()) * s.model.experts * static_cast<double>(s.plan.windows.size()) *
@@ -138,12 +144,12 @@ Result<CompareResult> run_compare(const CompareOptions& options, const PolicyReg
     policies.push_back({spec.name, *entry, std::move(*params)});
   }
   CompareResult result;
-  auto package = load_package(options.package, options.search_dirs);
+  auto package = load_package(options.package, under(options.search_dirs, "packages"));
   if (package)
     result.package = std::move(*package);
   else
     take(package.error());
-  auto models = load_model_list(options.models, options.search_dirs, kCommandLine, "--models");
+  auto models = load_model_list(options.models, under(options.search_dirs, "models"), kCommandLine, "--models");
   if (!models) take(models.error());
 
   std::vector<std::shared_ptr<const Scenario>> scenarios;

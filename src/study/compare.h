@@ -37,7 +37,7 @@ struct CompareOptions {
   ResidencyLimits limits;   ///< replicas_max, updates_max, age_min, link_threshold
   int threads = 2;
   int timeline_windows = 1; ///< scored windows drawn in the timeline
-  std::vector<std::string> search_dirs;  ///< hold packages/, models/, traces/
+  std::vector<std::string> search_dirs;  ///< roots that hold packages/, models/, traces/
 };
 
 /// Runs every (model, mode, policy). `spans` receives the timeline of the first model and mode under the last policy;
