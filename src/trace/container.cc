@@ -1,5 +1,5 @@
-// Reading the container. Stored members are used in place when they are aligned; everything else is copied in a stream to
-// an unlinked temporary file and mapped. Headers are checked against each other before anything is inflated.
+// Reading the container. Stored members are used in place when they are aligned; everything else is copied in a stream
+// to an unlinked temporary file and mapped. Headers are checked against each other before anything is inflated.
 #include "trace/container.h"
 
 #include <fmt/format.h>
@@ -55,11 +55,13 @@ std::span<const T> view(const Array& a) {
 
 class Loader {
  public:
-  Loader(std::string_view file, std::string path, Storage& storage) : file_(file), path_(std::move(path)), storage_(storage) {}
+  Loader(std::string_view file, std::string path, Storage& storage)
+      : file_(file), path_(std::move(path)), storage_(storage) {}
 
   Status directory() {
     if (!looks_like_zip(file_.substr(0, 4)))
-      return fail({path_}, "", "not an .npz trace container (not a zip archive)", "make one with `sojourn trace import auto FILE... -o OUT.npz`");
+      return fail({path_}, "", "not an .npz trace container (not a zip archive)",
+                  "make one with `sojourn trace import auto FILE... -o OUT.npz`");
     auto d = read_zip_directory(file_, path_);
     if (!d) return tl::unexpected(d.error());
     entries_ = std::move(*d);
@@ -74,10 +76,13 @@ class Loader {
     const ZipEntry* e = member(name);
     if (e == nullptr) return fail({path_}, name, "the array is missing", missing_remedy(name));
     std::string head;
-    auto ok = read_zip_member(file_, *e, path_, [&](std::string_view piece) -> Status {
-      head.append(piece);
-      return {};
-    }, kNpyHeaderMax + 16);
+    auto ok = read_zip_member(
+        file_, *e, path_,
+        [&](std::string_view piece) -> Status {
+          head.append(piece);
+          return {};
+        },
+        kNpyHeaderMax + 16);
     if (!ok) return tl::unexpected(ok.error());
     return parse_npy(head, e->size, path_, name);
   }
@@ -88,8 +93,10 @@ class Loader {
     const std::string want = fmt::format("{}{} with {} dimension{}", kind, item, rank, rank == 1 ? "" : "s");
     if (h->kind != kind || h->item != item || (h->big_endian && item > 1) || h->shape.size() != rank)
       return fail({path_}, name, fmt::format("is {}, must be little-endian {}", h->text(), want),
-                  kind == 'f' ? "convert with weights.astype('<f2')" : fmt::format("convert with {}.astype('<{}{}')", name, kind, item));
-    if (h->fortran && rank > 1) return fail({path_}, name, "is in Fortran order", "store numpy.ascontiguousarray(" + name + ")");
+                  kind == 'f' ? "convert with weights.astype('<f2')"
+                              : fmt::format("convert with {}.astype('<{}{}')", name, kind, item));
+    if (h->fortran && rank > 1)
+      return fail({path_}, name, "is in Fortran order", "store numpy.ascontiguousarray(" + name + ")");
     return h;
   }
   Result<Array> load(const std::string& name, const NpyHeader& h) {
@@ -142,14 +149,17 @@ class Loader {
         append_utf8(out, static_cast<std::uint32_t>(c));
       }
     } else {
-      return fail({path_}, "meta", "is " + h->text() + ", must be JSON text in one string", "store numpy.array(json.dumps(meta))");
+      return fail({path_}, "meta", "is " + h->text() + ", must be JSON text in one string",
+                  "store numpy.array(json.dumps(meta))");
     }
     return out;
   }
 
  private:
   static std::string missing_remedy(const std::string& name) {
-    return "a container holds topk_ids, sequence_id, position and meta; import other arrays with `sojourn trace import npz` (" + name + ")";
+    return "a container holds topk_ids, sequence_id, position and meta; import other arrays with `sojourn trace import "
+           "npz` (" +
+           name + ")";
   }
   static void append_utf8(std::string& out, std::uint32_t c) {
     if (c > 0x10FFFF) c = 0xFFFD;
@@ -172,7 +182,8 @@ class Loader {
 Status check_ids(NpzTrace& t, const std::string& path) {
   const auto k = static_cast<std::size_t>(t.info.top_k);
   std::int64_t twice = 0;
-  std::vector<std::uint64_t> seen(static_cast<std::size_t>(t.info.experts), 0);  // stamp of the row that last named the expert
+  std::vector<std::uint64_t> seen(static_cast<std::size_t>(t.info.experts),
+                                  0);  // stamp of the row that last named the expert
   std::uint64_t row = 0;
   for (int l = 0; l < t.info.layers; ++l) {
     const auto ids = t.ids(l);
@@ -183,7 +194,8 @@ Status check_ids(NpzTrace& t, const std::string& path) {
         const std::uint16_t id = ids[at + i];
         if (id == 65535) continue;
         if (id >= t.info.experts)
-          return fail({path}, fmt::format("topk_ids[{}][{}][{}]", l, at / k, i), fmt::format("expert id {} with {} experts", id, t.info.experts),
+          return fail({path}, fmt::format("topk_ids[{}][{}][{}]", l, at / k, i),
+                      fmt::format("expert id {} with {} experts", id, t.info.experts),
                       "ids run from 0 to experts - 1; 65535 marks padding: mend the array or meta.experts");
         dup = dup || seen[id] == row;
         seen[id] = row;
@@ -195,12 +207,14 @@ Status check_ids(NpzTrace& t, const std::string& path) {
   return {};
 }
 
-Result<std::unique_ptr<Trace>> load_trace(std::string_view bytes, const std::string& path, std::unique_ptr<Storage> storage) {
+Result<std::unique_ptr<Trace>> load_trace(std::string_view bytes, const std::string& path,
+                                          std::unique_ptr<Storage> storage) {
   auto t = std::make_unique<NpzTrace>();
   Loader loader(bytes, path, *storage);
   if (auto ok = loader.directory(); !ok) return tl::unexpected(ok.error());
   if (loader.member("topk_ids") == nullptr && loader.member("loads") != nullptr)
-    return fail({path}, "", "holds expert loads without token order, not a trace", "loads cannot become a trace: make one with `sojourn trace synth --fit " + path + "`");
+    return fail({path}, "", "holds expert loads without token order, not a trace",
+                "loads cannot become a trace: make one with `sojourn trace synth --fit " + path + "`");
   auto text = loader.meta_text();
   if (!text) return tl::unexpected(text.error());
   TraceMeta declared;
@@ -214,7 +228,8 @@ Result<std::unique_ptr<Trace>> load_trace(std::string_view bytes, const std::str
   if (all.has_errors()) return fail(std::move(all));
   const auto layers = ids->shape[0], tokens = ids->shape[1], k = ids->shape[2];
   if (layers == 0 || tokens == 0 || k == 0 || layers > 4096 || k > 65535 || tokens > INT32_MAX)
-    return fail({path}, "topk_ids", fmt::format("shape [{}] is not [layers, tokens, k]", fmt::join(ids->shape, ", ")), "1-4096 layers, 1-2147483647 tokens");
+    return fail({path}, "topk_ids", fmt::format("shape [{}] is not [layers, tokens, k]", fmt::join(ids->shape, ", ")),
+                "1-4096 layers, 1-2147483647 tokens");
   const auto differs = [&](const char* name, const NpyHeader& h, std::uint64_t n) {
     if (h.elements != n)
       all.error({path}, name, fmt::format("{} entries for {} tokens", h.elements, tokens), "one entry a token");
@@ -223,14 +238,17 @@ Result<std::unique_ptr<Trace>> load_trace(std::string_view bytes, const std::str
   differs("position", *position, tokens);
   const auto declares = [&](const char* name, std::int64_t says, std::uint64_t is) {
     if (says != 0 && static_cast<std::uint64_t>(says) != is)
-      all.error({path}, std::string("meta.") + name, fmt::format("says {}, topk_ids has {}", says, is), "mend meta or the array");
+      all.error({path}, std::string("meta.") + name, fmt::format("says {}, topk_ids has {}", says, is),
+                "mend meta or the array");
   };
   declares("layers", declared.layers, layers);
   declares("tokens", declared.tokens, tokens);
   declares("top_k", declared.top_k, k);
-  if (declared.experts == 0) all.error({path}, "meta.experts", "is missing", "say how many routed experts a layer has");
+  if (declared.experts == 0)
+    all.error({path}, "meta.experts", "is missing", "say how many routed experts a layer has");
   else if (k > static_cast<std::uint64_t>(declared.experts))
-    all.error({path}, "meta.experts", fmt::format("top-{} of only {} experts", k, declared.experts), "mend meta.experts");
+    all.error({path}, "meta.experts", fmt::format("top-{} of only {} experts", k, declared.experts),
+              "mend meta.experts");
   NpyHeader weights, phase;
   for (const auto& [name, header] : {std::pair<const char*, NpyHeader*>{"weights", &weights}, {"phase", &phase}}) {
     if (loader.member(name) == nullptr) continue;
@@ -269,9 +287,12 @@ Result<std::unique_ptr<Trace>> load_trace(std::string_view bytes, const std::str
   const auto sequences = static_cast<std::int64_t>(t->info.sequence_domain.size());
   for (std::size_t i = 0; i < t->sequence.size(); ++i) {
     if (t->sequence[i] < 0 || t->positions[i] < 0)
-      return fail({path}, fmt::format("{}[{}]", t->sequence[i] < 0 ? "sequence_id" : "position", i), "is negative", "number sequences and positions from 0");
+      return fail({path}, fmt::format("{}[{}]", t->sequence[i] < 0 ? "sequence_id" : "position", i), "is negative",
+                  "number sequences and positions from 0");
     if (sequences > 0 && t->sequence[i] >= sequences)
-      return fail({path}, fmt::format("sequence_id[{}]", i), fmt::format("{} with {} entries in meta.sequence_domain", t->sequence[i], sequences), "give every sequence a domain, or none");
+      return fail({path}, fmt::format("sequence_id[{}]", i),
+                  fmt::format("{} with {} entries in meta.sequence_domain", t->sequence[i], sequences),
+                  "give every sequence a domain, or none");
   }
   storage->file.release_pages();
   for (const MappedFile& m : storage->temporary) m.release_pages();
@@ -329,8 +350,10 @@ Result<LoadData> open_loads(const std::string& path) {
   auto h = loader.header("loads", 'f', 8, 3);
   if (!h) return tl::unexpected(h.error());
   const auto& s = h->shape;
-  if (s[0] == 0 || s[1] == 0 || s[2] == 0 || s[0] > (1 << 22) || s[1] > 4096 || s[2] > 65535 || h->elements > (1U << 27))
-    return fail({path}, "loads", fmt::format("shape [{}] is not [steps, layers, experts]", fmt::join(s, ", ")), "write it with `sojourn trace import`");
+  if (s[0] == 0 || s[1] == 0 || s[2] == 0 || s[0] > (1 << 22) || s[1] > 4096 || s[2] > 65535 ||
+      h->elements > (1U << 27))
+    return fail({path}, "loads", fmt::format("shape [{}] is not [steps, layers, experts]", fmt::join(s, ", ")),
+                "write it with `sojourn trace import`");
   auto a = loader.load("loads", *h);
   if (!a) return tl::unexpected(a.error());
   out.steps = static_cast<std::int64_t>(s[0]);
@@ -339,7 +362,8 @@ Result<LoadData> open_loads(const std::string& path) {
   const auto values = view<double>(*a);
   out.counts.assign(values.begin(), values.end());
   for (double v : out.counts)
-    if (!(v >= 0 && v <= 1e18)) return fail({path}, "loads", "holds a negative or unusable count", "write it with `sojourn trace import`");
+    if (!(v >= 0 && v <= 1e18))
+      return fail({path}, "loads", "holds a negative or unusable count", "write it with `sojourn trace import`");
   out.traffic = out.meta.training != "not traffic";
   out.meta.name = std::filesystem::path(path).stem().string();
   auto hash = sha256_file(path);

@@ -12,7 +12,8 @@ namespace sojourn {
 enum class Compression { deflate, stored };
 
 /// write_trace with a choice: stored members are mapped in place by readers, deflated ones are smaller.
-[[nodiscard]] Result<std::string> write_trace_as(const TraceData& data, const std::string& path, Compression compression);
+[[nodiscard]] Result<std::string> write_trace_as(const TraceData& data, const std::string& path,
+                                                 Compression compression);
 [[nodiscard]] Result<std::string> write_loads(const LoadData& data, const std::string& path);
 [[nodiscard]] Result<LoadData> open_loads(const std::string& path);
 /// What an .npz holds, from its member names only.

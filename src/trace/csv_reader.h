@@ -44,8 +44,10 @@ class CsvReader {
           const char c = text_[at_++];
           if (c == '\n') ++line_;
           if (c == '"') {
-            if (at_ < text_.size() && text_[at_] == '"') ++at_;
-            else break;
+            if (at_ < text_.size() && text_[at_] == '"')
+              ++at_;
+            else
+              break;
           }
           field += c;
         }

@@ -40,7 +40,7 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
     const bool user = errno == ENOENT || errno == ENOTDIR || errno == EISDIR;
     return io_error(path, "cannot open", "check the path and its permissions", user ? 2 : 3);
   }
-  struct stat st{};
+  struct stat st {};
   if (::fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
     ::close(fd);
     return fail({path}, "", "is not a regular file", "give a file (a directory is read only by `trace import`)");
@@ -71,7 +71,8 @@ TempFile::~TempFile() {
 Result<TempFile> TempFile::create() {
   const char* env = std::getenv("TMPDIR");
   std::string tried;
-  for (const std::string& folder : {std::string(env != nullptr ? env : ""), std::string("/var/tmp"), std::string("/tmp")}) {
+  for (const std::string& folder :
+       {std::string(env != nullptr ? env : ""), std::string("/var/tmp"), std::string("/tmp")}) {
     if (folder.empty()) continue;
     std::string name = folder + "/sojourn-XXXXXX";
     const int fd = ::mkostemp(name.data(), O_CLOEXEC);
@@ -115,7 +116,9 @@ Status AtomicFile::write(std::string_view bytes) {
   return done;
 }
 
-Status AtomicFile::write_at(std::uint64_t offset, std::string_view bytes) { return write_all(fd_, bytes, offset, path_); }
+Status AtomicFile::write_at(std::uint64_t offset, std::string_view bytes) {
+  return write_all(fd_, bytes, offset, path_);
+}
 
 Status AtomicFile::commit() {
   const int fd = fd_;

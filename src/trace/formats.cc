@@ -19,7 +19,8 @@ const FormatRegistry& formats() {
 }
 
 bool has_all(std::string_view head, std::initializer_list<std::string_view> words) {
-  return std::all_of(words.begin(), words.end(), [&](std::string_view w) { return head.find(w) != std::string_view::npos; });
+  return std::all_of(words.begin(), words.end(),
+                     [&](std::string_view w) { return head.find(w) != std::string_view::npos; });
 }
 
 char first_char(std::string_view head) {
@@ -74,14 +75,18 @@ Result<const FormatRegistry::Entry*> choose(std::vector<InputFile>& inputs, Diag
     if (!best[i].empty()) sure[best[i]] += most;
   }
   if (sure.empty())
-    return fail(inputs[0].span(), "", "not a known trace format", "name the format: " + fmt::format("{}", fmt::join(formats().names(), ", ")));
-  const auto winner = std::max_element(sure.begin(), sure.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    return fail(inputs[0].span(), "", "not a known trace format",
+                "name the format: " + fmt::format("{}", fmt::join(formats().names(), ", ")));
+  const auto winner =
+      std::max_element(sure.begin(), sure.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   std::vector<InputFile> kept;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (best[i] == winner->first) {
       kept.push_back(std::move(inputs[i]));
     } else if (inputs[i].named) {
-      return fail(inputs[i].span(), "", best[i].empty() ? "not a known trace format" : fmt::format("looks like {}, the other files like {}", best[i], winner->first),
+      return fail(inputs[i].span(), "",
+                  best[i].empty() ? "not a known trace format"
+                                  : fmt::format("looks like {}, the other files like {}", best[i], winner->first),
                   "import files of one format together, or name the format");
     } else {
       warnings.warning(inputs[i].span(), "", fmt::format("{}: not {}; passed over", inputs[i].name, winner->first));
@@ -107,12 +112,15 @@ Result<Imported> import_inputs(const std::string& format, std::vector<InputFile>
       auto found = formats().require(format, command, "FORMAT");
       if (!found) return tl::unexpected(found.error());
       entry = *found;
-      const bool any = std::any_of(inputs.begin(), inputs.end(), [&](const InputFile& f) { return entry->factory.sniff(f) > 0; });
+      const bool any =
+          std::any_of(inputs.begin(), inputs.end(), [&](const InputFile& f) { return entry->factory.sniff(f) > 0; });
       if (any) {
         std::vector<InputFile> kept;
         for (InputFile& f : inputs) {
-          if (f.named || entry->factory.sniff(f) > 0) kept.push_back(std::move(f));
-          else warnings.warning(f.span(), "", fmt::format("{}: not {}; passed over", f.name, format));
+          if (f.named || entry->factory.sniff(f) > 0)
+            kept.push_back(std::move(f));
+          else
+            warnings.warning(f.span(), "", fmt::format("{}: not {}; passed over", f.name, format));
         }
         inputs = std::move(kept);
       }
@@ -121,7 +129,8 @@ Result<Imported> import_inputs(const std::string& format, std::vector<InputFile>
     if (!resolved) return tl::unexpected(resolved.error());
     return entry->factory.import(inputs, *resolved, warnings);
   } catch (const std::bad_alloc&) {
-    return fail(inputs.empty() ? SourceSpan{} : inputs[0].span(), "", "out of memory", "import fewer files at a time", 3);
+    return fail(inputs.empty() ? SourceSpan{} : inputs[0].span(), "", "out of memory", "import fewer files at a time",
+                3);
   }
 }
 

@@ -33,10 +33,11 @@ void register_all_formats(FormatRegistry& registry);
 /// The filled registry (built once, then read-only).
 [[nodiscard]] const FormatRegistry& formats();
 
-/// Reads `inputs` as `format` ("auto" = the best sniff). Unrelated files found in folders are passed over with a warning;
-/// files the user named are not.
+/// Reads `inputs` as `format` ("auto" = the best sniff). Unrelated files found in folders are passed over with a
+/// warning; files the user named are not.
 [[nodiscard]] Result<Imported> import_inputs(const std::string& format, std::vector<InputFile> inputs,
-                                             const std::vector<std::pair<std::string, std::string>>& params, Diagnostics& warnings);
+                                             const std::vector<std::pair<std::string, std::string>>& params,
+                                             Diagnostics& warnings);
 
 // Helpers for format files.
 /// Runs `each(file)` for every file and finishes a TraceBuilder.

@@ -11,7 +11,8 @@ namespace {
 namespace fs = std::filesystem;
 
 bool passed_over(const std::string& name) {
-  return name.empty() || name[0] == '.' || name.rfind("README", 0) == 0 || name.rfind("LICENSE", 0) == 0 || name.rfind("LICENCE", 0) == 0;
+  return name.empty() || name[0] == '.' || name.rfind("README", 0) == 0 || name.rfind("LICENSE", 0) == 0 ||
+         name.rfind("LICENCE", 0) == 0;
 }
 
 Status add_file(const std::string& path, bool named, std::vector<InputFile>& out) {
@@ -37,7 +38,8 @@ Status add_path(const std::string& path, bool named, std::vector<InputFile>& out
   fs::recursive_directory_iterator it(path, fs::directory_options::skip_permission_denied, ec), end;
   for (; !ec && it != end; it.increment(ec)) {
     std::error_code ignore;
-    if (it->is_regular_file(ignore) && !passed_over(it->path().filename().string())) found.push_back(it->path().string());
+    if (it->is_regular_file(ignore) && !passed_over(it->path().filename().string()))
+      found.push_back(it->path().string());
     if (found.size() > 1'000'000) return fail({path}, "", "more than a million files", "name a smaller folder");
   }
   if (ec) return fail({path}, "", "cannot list: " + ec.message(), "check its permissions", 3);
@@ -90,7 +92,8 @@ Result<std::vector<InputFile>> expand_inputs(const std::vector<std::string>& arg
       for (std::size_t i = 0; i < g.gl_pathc; ++i) found.emplace_back(g.gl_pathv[i]);
     ::globfree(&g);
     if (found.empty()) return fail({argument}, "", "no file matches", "check the pattern");
-    std::sort(found.begin(), found.end(), [](const std::string& a, const std::string& b) { return natural_less(a, b); });
+    std::sort(found.begin(), found.end(),
+              [](const std::string& a, const std::string& b) { return natural_less(a, b); });
     for (const std::string& f : found)
       if (auto ok = add_path(f, false, out); !ok) return tl::unexpected(ok.error());
   }
@@ -104,7 +107,8 @@ InputFile memory_input(std::string_view bytes, std::string path) {
   f.name = slash == std::string::npos ? f.path : f.path.substr(slash + 1);
   if (slash != std::string::npos) {
     const auto before = f.path.rfind('/', slash - 1);
-    f.folder = f.path.substr(before == std::string::npos ? 0 : before + 1, slash - (before == std::string::npos ? 0 : before + 1));
+    f.folder = f.path.substr(before == std::string::npos ? 0 : before + 1,
+                             slash - (before == std::string::npos ? 0 : before + 1));
   }
   f.bytes = bytes;
   return f;

@@ -14,7 +14,8 @@ constexpr std::size_t kMaxString = 1 << 26;
 }  // namespace
 
 void JsonReader::space() {
-  while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r')) ++at_;
+  while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r'))
+    ++at_;
 }
 
 JsonReader::Kind JsonReader::peek() {
@@ -140,7 +141,9 @@ bool JsonReader::token(std::string_view& out) {
   space();
   if (failed_) return false;
   const std::size_t start = at_;
-  while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || std::strchr("+-.", text_[at_]) != nullptr) && text_[at_] != '\0')
+  while (at_ < text_.size() &&
+         (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || std::strchr("+-.", text_[at_]) != nullptr) &&
+         text_[at_] != '\0')
     ++at_;
   out = text_.substr(start, at_ - start);
   if (out.empty()) return error(at_ >= text_.size() ? "the text ends where a value should be" : "expected a value");
@@ -150,10 +153,14 @@ bool JsonReader::token(std::string_view& out) {
 bool JsonReader::number(double& out) {
   std::string_view t;
   if (!token(t)) return false;
-  if (t == "NaN") out = std::nan("");
-  else if (t == "Infinity") out = HUGE_VAL;
-  else if (t == "-Infinity") out = -HUGE_VAL;
-  else if (const auto r = std::from_chars(t.data(), t.data() + t.size(), out); r.ptr != t.data() + t.size() || r.ec == std::errc::invalid_argument)
+  if (t == "NaN")
+    out = std::nan("");
+  else if (t == "Infinity")
+    out = HUGE_VAL;
+  else if (t == "-Infinity")
+    out = -HUGE_VAL;
+  else if (const auto r = std::from_chars(t.data(), t.data() + t.size(), out);
+           r.ptr != t.data() + t.size() || r.ec == std::errc::invalid_argument)
     return error(fmt::format("expected a number, not '{}'", t.substr(0, 40)));
   return true;
 }
@@ -188,8 +195,10 @@ bool JsonReader::null() {
 
 bool JsonReader::skip() {
   switch (peek()) {
-    case Kind::object: return object([&](const std::string&) { return skip(); });
-    case Kind::array: return array([&] { return skip(); });
+    case Kind::object:
+      return object([&](const std::string&) { return skip(); });
+    case Kind::array:
+      return array([&] { return skip(); });
     case Kind::string: {
       std::string s;
       return read_string(s);
@@ -198,7 +207,8 @@ bool JsonReader::skip() {
       bool b;
       return boolean(b);
     }
-    case Kind::null: return null() || error("expected null");
+    case Kind::null:
+      return null() || error("expected null");
     default: {
       double d;
       return number(d);
@@ -221,7 +231,8 @@ bool JsonReader::ids(std::vector<int>& out) {
   return array([&] {
     std::int64_t v = 0;
     if (!integer(v)) return false;
-    if (v < -1 || v > 65534) return error(fmt::format("expert id {} is out of range", v), "ids run from 0 to 65534; -1 is padding");
+    if (v < -1 || v > 65534)
+      return error(fmt::format("expert id {} is out of range", v), "ids run from 0 to 65534; -1 is padding");
     if (out.size() >= 1024) return error("more than 1024 experts a token");
     out.push_back(static_cast<int>(v));
     return true;
@@ -250,8 +261,10 @@ bool JsonReader::index(int& out, int most) {
 std::string JsonReader::path() const {
   std::string out;
   for (const Step& s : path_) {
-    if (s.key != nullptr) out += (out.empty() ? "" : ".") + s.key->substr(0, 60);
-    else if (s.index >= 0) out += fmt::format("[{}]", s.index);
+    if (s.key != nullptr)
+      out += (out.empty() ? "" : ".") + s.key->substr(0, 60);
+    else if (s.index >= 0)
+      out += fmt::format("[{}]", s.index);
   }
   return out;
 }

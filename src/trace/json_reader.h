@@ -1,5 +1,5 @@
-// A pull parser for JSON (RFC 8259, and Python's NaN/Infinity) over mapped text: nothing but the values asked for is kept,
-// so a file of any size costs no memory. Depth is bounded. The first error stops everything and carries
+// A pull parser for JSON (RFC 8259, and Python's NaN/Infinity) over mapped text: nothing but the values asked for is
+// kept, so a file of any size costs no memory. Depth is bounded. The first error stops everything and carries
 // file:line:column and the path of keys ("layers[3].experts").
 #pragma once
 #include <cstdint>
@@ -15,7 +15,8 @@ class JsonReader {
  public:
   enum class Kind { object, array, string, number, boolean, null, end, bad };
 
-  JsonReader(std::string_view text, std::string file, int first_line = 1) : text_(text), file_(std::move(file)), first_line_(first_line) {}
+  JsonReader(std::string_view text, std::string file, int first_line = 1)
+      : text_(text), file_(std::move(file)), first_line_(first_line) {}
   JsonReader(const JsonReader&) = delete;
   JsonReader& operator=(const JsonReader&) = delete;
 

@@ -33,8 +33,10 @@ std::string json_quote(std::string_view s) {
       const auto second = good && n > 2 ? static_cast<unsigned char>(s[i + 1]) : 0x90;
       if (n == 3 && ((c == 0xE0 && second < 0xA0) || (c == 0xED && second >= 0xA0))) good = false;
       if (n == 4 && ((c == 0xF0 && second < 0x90) || (c == 0xF4 && second >= 0x90))) good = false;
-      if (good) out += s.substr(i, n);
-      else out += "\xEF\xBF\xBD";
+      if (good)
+        out += s.substr(i, n);
+      else
+        out += "\xEF\xBF\xBD";
       i += good ? n : 1;
     }
   }

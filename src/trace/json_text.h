@@ -31,10 +31,14 @@ class JsonText {
   template <class T>
   void value(const T& v) {
     comma();
-    if constexpr (std::is_same_v<T, bool>) out_ += v ? "true" : "false";
-    else if constexpr (std::is_integral_v<T>) out_ += std::to_string(v);
-    else if constexpr (std::is_floating_point_v<T>) out_ += json_number(v);
-    else out_ += json_quote(v);
+    if constexpr (std::is_same_v<T, bool>)
+      out_ += v ? "true" : "false";
+    else if constexpr (std::is_integral_v<T>)
+      out_ += std::to_string(v);
+    else if constexpr (std::is_floating_point_v<T>)
+      out_ += json_number(v);
+    else
+      out_ += json_quote(v);
     first_ = false;
   }
   template <class T>

@@ -1,5 +1,5 @@
-// Expert loads without token order: counts per step, layer and expert. What counts-only formats give; it can be summarised,
-// planned on and exported, but never turned into a per-token trace.
+// Expert loads without token order: counts per step, layer and expert. What counts-only formats give; it can be
+// summarised, planned on and exported, but never turned into a per-token trace.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -11,20 +11,22 @@ namespace sojourn {
 
 /// Counts of expert pairs in two layers of the same tokens.
 struct LayerTransition {
-  int from = 0, to = 0;         ///< layer indices
-  std::vector<double> counts;   ///< [experts of `from`][experts of `to`]
+  int from = 0, to = 0;        ///< layer indices
+  std::vector<double> counts;  ///< [experts of `from`][experts of `to`]
 };
 
 struct LoadData {
   TraceMeta meta;  ///< layers, experts, top_k (0 = unknown), tokens (0 = unknown), origin, format, warnings
   int layers = 0, experts = 0;
   std::int64_t steps = 0;
-  std::vector<double> counts;          ///< [steps][layers][experts]
-  std::vector<std::string> step_names; ///< per step (file, domain, iteration), may be empty
-  bool traffic = true;                 ///< false: not token loads (e.g. counts of prompts); not fit for planning
+  std::vector<double> counts;           ///< [steps][layers][experts]
+  std::vector<std::string> step_names;  ///< per step (file, domain, iteration), may be empty
+  bool traffic = true;                  ///< false: not token loads (e.g. counts of prompts); not fit for planning
   std::vector<LayerTransition> transitions;
   [[nodiscard]] double at(std::int64_t step, int layer, int expert) const {
-    return counts[(static_cast<std::size_t>(step) * static_cast<std::size_t>(layers) + static_cast<std::size_t>(layer)) * static_cast<std::size_t>(experts) +
+    return counts[(static_cast<std::size_t>(step) * static_cast<std::size_t>(layers) +
+                   static_cast<std::size_t>(layer)) *
+                      static_cast<std::size_t>(experts) +
                   static_cast<std::size_t>(expert)];
   }
   /// Sum over steps, [layers][experts].

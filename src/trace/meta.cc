@@ -9,10 +9,14 @@ namespace sojourn {
 
 const char* origin_name(Origin o) {
   switch (o) {
-    case Origin::recorded: return "recorded";
-    case Origin::surrogate: return "surrogate";
-    case Origin::synthetic: return "synthetic";
-    case Origin::calibrated: return "calibrated";
+    case Origin::recorded:
+      return "recorded";
+    case Origin::surrogate:
+      return "surrogate";
+    case Origin::synthetic:
+      return "synthetic";
+    case Origin::calibrated:
+      return "calibrated";
   }
   return "recorded";
 }
@@ -33,8 +37,10 @@ std::string meta_to_json(const TraceMeta& m, const std::string& schema) {
   j.list("sequence_domain", m.sequence_domain);
   j.list("layer_ids", m.layer_ids);
   j.member("format", m.format);
-  if (m.training.rfind('{', 0) == 0) j.raw("training", m.training);
-  else j.member("training", m.training);
+  if (m.training.rfind('{', 0) == 0)
+    j.raw("training", m.training);
+  else
+    j.member("training", m.training);
   j.list("sources", m.sources);
   j.member("note", m.note);
   j.list("warnings", m.warnings);
@@ -53,7 +59,9 @@ std::optional<Failure> meta_from_json(const std::string& text, const std::string
     if (r.peek() != JsonReader::Kind::array) return r.skip();
     return r.array([&] {
       std::string s;
-      if (!(r.peek() == JsonReader::Kind::object ? r.raw(s) : r.peek() == JsonReader::Kind::string ? r.string(s) : r.skip()))
+      if (!(r.peek() == JsonReader::Kind::object   ? r.raw(s)
+            : r.peek() == JsonReader::Kind::string ? r.string(s)
+                                                   : r.skip()))
         return false;
       out.push_back(std::move(s));
       return true;
@@ -111,10 +119,12 @@ std::optional<Failure> meta_from_json(const std::string& text, const std::string
         m.origin = o;
         known = true;
       }
-    if (!known) r.error(fmt::format("origin '{}' is not known", origin), "one of recorded, surrogate, synthetic, calibrated");
+    if (!known)
+      r.error(fmt::format("origin '{}' is not known", origin), "one of recorded, surrogate, synthetic, calibrated");
   }
   for (int d : m.sequence_domain)
-    if (r.ok() && d >= static_cast<int>(m.domains.size())) r.error(fmt::format("sequence_domain {} with {} domains", d, m.domains.size()), "indices run from 0");
+    if (r.ok() && d >= static_cast<int>(m.domains.size()))
+      r.error(fmt::format("sequence_domain {} with {} domains", d, m.domains.size()), "indices run from 0");
   if (!r.ok()) return r.failure();
   return std::nullopt;
 }

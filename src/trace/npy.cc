@@ -42,7 +42,9 @@ class Literal {
     out = 0;
     bool any = false;
     while (!s_.empty() && s_[0] >= '0' && s_[0] <= '9') {
-      if (__builtin_mul_overflow(out, 10U, &out) || __builtin_add_overflow(out, static_cast<unsigned>(s_[0] - '0'), &out)) return false;
+      if (__builtin_mul_overflow(out, 10U, &out) ||
+          __builtin_add_overflow(out, static_cast<unsigned>(s_[0] - '0'), &out))
+        return false;
       s_.remove_prefix(1);
       any = true;
     }
@@ -72,8 +74,10 @@ bool parse_literal(std::string_view text, NpyHeader& h, std::string& descr, std:
       }
       have_descr = true;
     } else if (key == "fortran_order") {
-      if (p.word("True")) h.fortran = true;
-      else if (!p.word("False")) return false;
+      if (p.word("True"))
+        h.fortran = true;
+      else if (!p.word("False"))
+        return false;
       have_order = true;
     } else if (key == "shape") {
       if (!p.take('(')) return false;
@@ -119,13 +123,19 @@ bool parse_descr(const std::string& d, NpyHeader& h) {
 }  // namespace
 
 std::string NpyHeader::text() const {
-  return fmt::format("{}{}{} [{}]", big_endian ? '>' : (item == 1 || kind == 'S') ? '|' : '<', kind, kind == 'U' ? item / 4 : item,
-                     fmt::join(shape, ", "));
+  return fmt::format("{}{}{} [{}]",
+                     big_endian                   ? '>'
+                     : (item == 1 || kind == 'S') ? '|'
+                                                  : '<',
+                     kind, kind == 'U' ? item / 4 : item, fmt::join(shape, ", "));
 }
 
-bool looks_like_npy(std::string_view head) { return head.size() >= 10 && std::memcmp(head.data(), "\x93NUMPY", 6) == 0; }
+bool looks_like_npy(std::string_view head) {
+  return head.size() >= 10 && std::memcmp(head.data(), "\x93NUMPY", 6) == 0;
+}
 
-Result<NpyHeader> parse_npy(std::string_view head, std::uint64_t total, const std::string& path, const std::string& key) {
+Result<NpyHeader> parse_npy(std::string_view head, std::uint64_t total, const std::string& path,
+                            const std::string& key) {
   const char* remedy = "write it with numpy.save, numpy.savez or `sojourn trace import`";
   if (!looks_like_npy(head)) return fail({path}, key, "not a NumPy array (no \\x93NUMPY signature)", remedy);
   const int major = static_cast<unsigned char>(head[6]);
@@ -133,7 +143,8 @@ Result<NpyHeader> parse_npy(std::string_view head, std::uint64_t total, const st
   std::uint64_t start = 10, length = static_cast<unsigned char>(head[8]) | (static_cast<unsigned char>(head[9]) << 8);
   if (major >= 2) {
     if (head.size() < 12) return fail({path}, key, "the .npy header is cut off", remedy);
-    length |= (std::uint64_t{static_cast<unsigned char>(head[10])} << 16) | (std::uint64_t{static_cast<unsigned char>(head[11])} << 24);
+    length |= (std::uint64_t{static_cast<unsigned char>(head[10])} << 16) |
+              (std::uint64_t{static_cast<unsigned char>(head[11])} << 24);
     start = 12;
   }
   if (length > head.size() - start)
@@ -142,16 +153,20 @@ Result<NpyHeader> parse_npy(std::string_view head, std::uint64_t total, const st
   std::string descr, why;
   if (!parse_literal(head.substr(start, length), h, descr, why)) return fail({path}, key, why, remedy);
   if (!parse_descr(descr, h))
-    return fail({path}, key, fmt::format("dtype '{}' is not supported", descr), "store plain numbers, e.g. ids.astype(numpy.uint16)");
+    return fail({path}, key, fmt::format("dtype '{}' is not supported", descr),
+                "store plain numbers, e.g. ids.astype(numpy.uint16)");
   h.data = start + length;
   h.elements = 1;
   std::uint64_t bytes = 0;
   for (std::uint64_t n : h.shape)
-    if (__builtin_mul_overflow(h.elements, n, &h.elements)) return fail({path}, key, "the shape's product overflows", remedy);
-  if (__builtin_mul_overflow(h.elements, static_cast<std::uint64_t>(h.item), &bytes) || __builtin_add_overflow(bytes, h.data, &bytes))
+    if (__builtin_mul_overflow(h.elements, n, &h.elements))
+      return fail({path}, key, "the shape's product overflows", remedy);
+  if (__builtin_mul_overflow(h.elements, static_cast<std::uint64_t>(h.item), &bytes) ||
+      __builtin_add_overflow(bytes, h.data, &bytes))
     return fail({path}, key, "the shape's product overflows", remedy);
   if (bytes != total)
-    return fail({path}, key, fmt::format("{} needs {} bytes, the file has {}", h.text(), bytes, total), "the file is truncated or damaged: write it again");
+    return fail({path}, key, fmt::format("{} needs {} bytes, the file has {}", h.text(), bytes, total),
+                "the file is truncated or damaged: write it again");
   return h;
 }
 
@@ -196,7 +211,8 @@ double npy_number(const NpyHeader& h, std::string_view data, std::uint64_t i) {
   if (h.kind != 'f') return static_cast<double>(npy_integer(h, data, i));
   const std::uint64_t v = raw(h, data, i);
   if (h.item == 2) return from_half(static_cast<std::uint16_t>(v));
-  return h.item == 4 ? static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(v))) : std::bit_cast<double>(v);
+  return h.item == 4 ? static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(v)))
+                     : std::bit_cast<double>(v);
 }
 
 }  // namespace sojourn

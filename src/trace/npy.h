@@ -10,8 +10,8 @@
 namespace sojourn {
 
 struct NpyHeader {
-  char kind = 0;           ///< 'u', 'i', 'f', 'b', 'S', 'U'
-  int item = 0;            ///< bytes an element
+  char kind = 0;  ///< 'u', 'i', 'f', 'b', 'S', 'U'
+  int item = 0;   ///< bytes an element
   bool big_endian = false;
   bool fortran = false;
   std::vector<std::uint64_t> shape;
@@ -26,7 +26,8 @@ inline constexpr std::uint64_t kNpyHeaderMax = 1 << 16;
 [[nodiscard]] bool looks_like_npy(std::string_view head);
 /// Parses the header from the first bytes (at least kNpyHeaderMax of them, or all); `total` = bytes of header and data,
 /// checked against the shape, whose product must not overflow.
-[[nodiscard]] Result<NpyHeader> parse_npy(std::string_view head, std::uint64_t total, const std::string& path, const std::string& key);
+[[nodiscard]] Result<NpyHeader> parse_npy(std::string_view head, std::uint64_t total, const std::string& path,
+                                          const std::string& key);
 /// A version 1.0 header for little-endian C order, padded to a multiple of 64 bytes.
 [[nodiscard]] std::string npy_header(const std::string& descr, const std::vector<std::uint64_t>& shape);
 /// Element `i` of an integer, bool or float array as double / as integer (floats are truncated).

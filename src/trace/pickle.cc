@@ -15,8 +15,12 @@ namespace {
 using K = PickleValue::Kind;
 constexpr std::size_t kMaxValues = 20'000'000;
 
-const char* const kAdmitted[] = {"collections.Counter", "collections.OrderedDict", "numpy.core.multiarray.scalar",
-                                 "numpy._core.multiarray.scalar", "numpy.dtype", "torch._utils._rebuild_tensor_v2"};
+const char* const kAdmitted[] = {"collections.Counter",
+                                 "collections.OrderedDict",
+                                 "numpy.core.multiarray.scalar",
+                                 "numpy._core.multiarray.scalar",
+                                 "numpy.dtype",
+                                 "torch._utils._rebuild_tensor_v2"};
 
 class Machine {
  public:
@@ -41,7 +45,8 @@ class Machine {
  private:
   tl::unexpected<Failure> stop(const std::string& why) const {
     return fail({path_}, fmt::format("byte {}", op_at_), "the pickle " + why,
-                "only plain containers, Counters, NumPy numbers and PyTorch tensors are read; convert the file to JSON, CSV or .npy");
+                "only plain containers, Counters, NumPy numbers and PyTorch tensors are read; convert the file to "
+                "JSON, CSV or .npy");
   }
   void bad(std::string why) {
     if (failure_.empty()) failure_ = std::move(why);
@@ -85,7 +90,8 @@ class Machine {
       return 0;
     }
     std::uint64_t v = 0;
-    for (int i = 0; i < n; ++i) v |= std::uint64_t{static_cast<unsigned char>(in_[at_ + static_cast<std::size_t>(i)])} << (8 * i);
+    for (int i = 0; i < n; ++i)
+      v |= std::uint64_t{static_cast<unsigned char>(in_[at_ + static_cast<std::size_t>(i)])} << (8 * i);
     at_ += static_cast<std::size_t>(n);
     return v;
   }
@@ -155,7 +161,8 @@ class Machine {
   void reduce() {
     PickleValue* args = pop();
     PickleValue* callee = pop();
-    if (args == nullptr || callee == nullptr || !args->is(K::tuple) || !callee->is(K::name)) return bad("calls something that is not admitted");
+    if (args == nullptr || callee == nullptr || !args->is(K::tuple) || !callee->is(K::name))
+      return bad("calls something that is not admitted");
     const std::string& f = callee->text;
     const auto& a = args->items;
     if (f == "collections.Counter" || f == "collections.OrderedDict") {
@@ -170,7 +177,8 @@ class Machine {
     } else if (f == "numpy.dtype") {
       if (!a.empty() && a[0] != nullptr && a[0]->is(K::text)) return push_text(K::dtype, a[0]->text);
     } else if (f.find("multiarray.scalar") != std::string::npos) {
-      if (a.size() == 2 && a[0] != nullptr && a[1] != nullptr && a[0]->is(K::dtype) && a[1]->is(K::bytes)) return scalar(*a[0], *a[1]);
+      if (a.size() == 2 && a[0] != nullptr && a[1] != nullptr && a[0]->is(K::dtype) && a[1]->is(K::bytes))
+        return scalar(*a[0], *a[1]);
     } else if (f == "torch._utils._rebuild_tensor_v2") {
       if (a.size() >= 4 && a[0] != nullptr && a[0]->is(K::storage) && a[1] != nullptr && a[1]->is(K::integer)) {
         PickleValue* t = make(K::tensor);
@@ -187,32 +195,40 @@ class Machine {
     NpyHeader h;
     const std::string& d = dtype.text;
     const std::string digits = d.size() == 2 ? d.substr(1) : "";
-    if (digits != "1" && digits != "2" && digits != "4" && digits != "8") return bad(fmt::format("holds a NumPy number of type '{}'", d.substr(0, 20)));
+    if (digits != "1" && digits != "2" && digits != "4" && digits != "8")
+      return bad(fmt::format("holds a NumPy number of type '{}'", d.substr(0, 20)));
     h.kind = d[0];
     h.item = digits[0] - '0';
     h.big_endian = dtype.type == ">";
-    if ((h.kind != 'i' && h.kind != 'u' && h.kind != 'f' && h.kind != 'b') || (h.kind == 'f' && h.item == 1) || raw.text.size() != static_cast<std::size_t>(h.item))
+    if ((h.kind != 'i' && h.kind != 'u' && h.kind != 'f' && h.kind != 'b') || (h.kind == 'f' && h.item == 1) ||
+        raw.text.size() != static_cast<std::size_t>(h.item))
       return bad(fmt::format("holds a NumPy number of type '{}'", d.substr(0, 20)));
     PickleValue* v = make(h.kind == 'f' ? K::real : K::integer);
-    if (h.kind == 'f') v->real = npy_number(h, raw.text, 0);
-    else v->integer = npy_integer(h, raw.text, 0);
+    if (h.kind == 'f')
+      v->real = npy_number(h, raw.text, 0);
+    else
+      v->integer = npy_integer(h, raw.text, 0);
     push(v);
   }
   void build() {
     PickleValue* state = pop();
     if (stack_.empty() || state == nullptr) return bad("is damaged (BUILD of nothing)");
     PickleValue* target = stack_.back();
-    if (target->is(K::dtype) && state->is(K::tuple) && state->items.size() > 1 && state->items[1] != nullptr && state->items[1]->is(K::text)) {
+    if (target->is(K::dtype) && state->is(K::tuple) && state->items.size() > 1 && state->items[1] != nullptr &&
+        state->items[1]->is(K::text)) {
       target->type = state->items[1]->text;
       return;
     }
-    if (!target->is(K::dict)) bad("sets the state of an object, which is not admitted");  // OrderedDict attributes: ignored
+    if (!target->is(K::dict))
+      bad("sets the state of an object, which is not admitted");  // OrderedDict attributes: ignored
   }
   void persistent() {
     PickleValue* id = pop();
-    if (id == nullptr || !id->is(K::tuple) || id->items.size() < 5) return bad("has a persistent id that is not a PyTorch storage");
+    if (id == nullptr || !id->is(K::tuple) || id->items.size() < 5)
+      return bad("has a persistent id that is not a PyTorch storage");
     const auto& a = id->items;
-    if (a[0] == nullptr || a[1] == nullptr || a[2] == nullptr || a[4] == nullptr || a[0]->text != "storage" || !a[1]->is(K::name) || !a[2]->is(K::text) || !a[4]->is(K::integer))
+    if (a[0] == nullptr || a[1] == nullptr || a[2] == nullptr || a[4] == nullptr || a[0]->text != "storage" ||
+        !a[1]->is(K::name) || !a[2]->is(K::text) || !a[4]->is(K::integer))
       return bad("has a persistent id that is not a PyTorch storage");
     PickleValue* s = make(K::storage);
     s->text = a[2]->text;
@@ -247,20 +263,48 @@ class Machine {
   void step(unsigned char op) {
     std::vector<PickleValue*> items;
     switch (op) {
-      case 0x80: bytes(1); break;            // PROTO
-      case 0x95: bytes(8); break;            // FRAME
-      case '(': push(make(K::mark)); break;  // MARK
-      case '0': pop(); break;                // POP
-      case '1': mark(items); break;          // POP_MARK
-      case '2': if (!stack_.empty()) push(stack_.back()); break;  // DUP
-      case 'N': push(make(K::none)); break;
-      case 0x88: boolean(true); break;
-      case 0x89: boolean(false); break;
-      case 'K': push_integer(static_cast<std::int64_t>(bytes(1))); break;
-      case 'M': push_integer(static_cast<std::int64_t>(bytes(2))); break;
-      case 'J': push_integer(static_cast<std::int32_t>(bytes(4))); break;
-      case 0x8a: long_integer(bytes(1)); break;
-      case 0x8b: long_integer(bytes(4)); break;
+      case 0x80:
+        bytes(1);
+        break;  // PROTO
+      case 0x95:
+        bytes(8);
+        break;  // FRAME
+      case '(':
+        push(make(K::mark));
+        break;  // MARK
+      case '0':
+        pop();
+        break;  // POP
+      case '1':
+        mark(items);
+        break;  // POP_MARK
+      case '2':
+        if (!stack_.empty()) push(stack_.back());
+        break;  // DUP
+      case 'N':
+        push(make(K::none));
+        break;
+      case 0x88:
+        boolean(true);
+        break;
+      case 0x89:
+        boolean(false);
+        break;
+      case 'K':
+        push_integer(static_cast<std::int64_t>(bytes(1)));
+        break;
+      case 'M':
+        push_integer(static_cast<std::int64_t>(bytes(2)));
+        break;
+      case 'J':
+        push_integer(static_cast<std::int32_t>(bytes(4)));
+        break;
+      case 0x8a:
+        long_integer(bytes(1));
+        break;
+      case 0x8b:
+        long_integer(bytes(4));
+        break;
       case 'I':
       case 'L': {
         std::string_view s = line();
@@ -278,20 +322,48 @@ class Machine {
         push(f);
         break;
       }
-      case 0x8c: push_text(K::text, take(bytes(1))); break;
-      case 'X': push_text(K::text, take(bytes(4))); break;
-      case 0x8d: push_text(K::text, take(bytes(8))); break;
-      case 'V': push_text(K::text, line()); break;
-      case 'U': push_text(K::text, take(bytes(1))); break;   // SHORT_BINSTRING (Python 2)
-      case 'C': push_text(K::bytes, take(bytes(1))); break;
-      case 'B': push_text(K::bytes, take(bytes(4))); break;
-      case 0x8e: push_text(K::bytes, take(bytes(8))); break;
-      case ']': push(make(K::list)); break;
-      case '}': push(make(K::dict)); break;
-      case ')': push(make(K::tuple)); break;
-      case 0x85: tuple(1); break;
-      case 0x86: tuple(2); break;
-      case 0x87: tuple(3); break;
+      case 0x8c:
+        push_text(K::text, take(bytes(1)));
+        break;
+      case 'X':
+        push_text(K::text, take(bytes(4)));
+        break;
+      case 0x8d:
+        push_text(K::text, take(bytes(8)));
+        break;
+      case 'V':
+        push_text(K::text, line());
+        break;
+      case 'U':
+        push_text(K::text, take(bytes(1)));
+        break;  // SHORT_BINSTRING (Python 2)
+      case 'C':
+        push_text(K::bytes, take(bytes(1)));
+        break;
+      case 'B':
+        push_text(K::bytes, take(bytes(4)));
+        break;
+      case 0x8e:
+        push_text(K::bytes, take(bytes(8)));
+        break;
+      case ']':
+        push(make(K::list));
+        break;
+      case '}':
+        push(make(K::dict));
+        break;
+      case ')':
+        push(make(K::tuple));
+        break;
+      case 0x85:
+        tuple(1);
+        break;
+      case 0x86:
+        tuple(2);
+        break;
+      case 0x87:
+        tuple(3);
+        break;
       case 't':
       case 'l':
         if (mark(items)) {
@@ -306,20 +378,36 @@ class Machine {
           set_items(items);
         }
         break;
-      case 'a': append(false); break;
-      case 'e': append(true); break;
+      case 'a':
+        append(false);
+        break;
+      case 'e':
+        append(true);
+        break;
       case 's': {
         PickleValue* value = pop();
         PickleValue* key = pop();
         if (failure_.empty()) set_items({key, value});
         break;
       }
-      case 'u': if (mark(items)) set_items(items); break;
-      case 'q': memoize(bytes(1)); break;
-      case 'r': memoize(bytes(4)); break;
-      case 0x94: memoize(memo_.size()); break;
-      case 'h': recall(bytes(1)); break;
-      case 'j': recall(bytes(4)); break;
+      case 'u':
+        if (mark(items)) set_items(items);
+        break;
+      case 'q':
+        memoize(bytes(1));
+        break;
+      case 'r':
+        memoize(bytes(4));
+        break;
+      case 0x94:
+        memoize(memo_.size());
+        break;
+      case 'h':
+        recall(bytes(1));
+        break;
+      case 'j':
+        recall(bytes(4));
+        break;
       case 'c': {
         const std::string module(line());
         push_name(module + "." + std::string(line()));
@@ -331,10 +419,17 @@ class Machine {
         if (name != nullptr && module != nullptr) push_name(module->text + "." + name->text);
         break;
       }
-      case 'R': reduce(); break;
-      case 'b': build(); break;
-      case 'Q': persistent(); break;
-      default: bad(fmt::format("uses opcode 0x{:02x}, which is not admitted", op));
+      case 'R':
+        reduce();
+        break;
+      case 'b':
+        build();
+        break;
+      case 'Q':
+        persistent();
+        break;
+      default:
+        bad(fmt::format("uses opcode 0x{:02x}, which is not admitted", op));
     }
   }
 

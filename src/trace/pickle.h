@@ -18,11 +18,11 @@ struct PickleValue {
   Kind kind = Kind::none;
   std::int64_t integer = 0;  ///< integer, boolean; tensor: offset in elements
   double real = 0;
-  std::string text;  ///< text, bytes, name ("module.attribute"); dtype ("<i8"); storage: key
-  std::vector<PickleValue*> items;                              ///< list, tuple; tensor: {storage}
-  std::vector<std::pair<PickleValue*, PickleValue*>> members;   ///< dict, Counter
-  std::vector<std::int64_t> shape, stride;                      ///< tensor
-  std::string type;                                             ///< storage: "FloatStorage"
+  std::string text;                 ///< text, bytes, name ("module.attribute"); dtype ("<i8"); storage: key
+  std::vector<PickleValue*> items;  ///< list, tuple; tensor: {storage}
+  std::vector<std::pair<PickleValue*, PickleValue*>> members;  ///< dict, Counter
+  std::vector<std::int64_t> shape, stride;                     ///< tensor
+  std::string type;                                            ///< storage: "FloatStorage"
   [[nodiscard]] bool is(Kind k) const { return kind == k; }
   [[nodiscard]] const PickleValue* get(std::string_view key) const;  ///< member of a dict by text key
 };

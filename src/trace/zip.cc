@@ -108,9 +108,12 @@ Result<std::vector<ZipEntry>> read_zip_directory(std::string_view file, const st
     if (e.method != 0 && e.method != 8)
       return fail({path}, e.name, fmt::format("zip compression method {} is not supported", e.method),
                   "write it with numpy.savez or numpy.savez_compressed");
-    const std::uint64_t most = e.method == 0 ? e.compressed : (e.compressed > (UINT64_MAX >> 12) ? UINT64_MAX : e.compressed * 1032 + 64);
+    const std::uint64_t most =
+        e.method == 0 ? e.compressed : (e.compressed > (UINT64_MAX >> 12) ? UINT64_MAX : e.compressed * 1032 + 64);
     if (e.size > most || (e.method == 0 && e.size != e.compressed))
-      return fail({path}, e.name, fmt::format("claims {} bytes, impossible for {} bytes in the archive", e.size, e.compressed), kRemedy);
+      return fail({path}, e.name,
+                  fmt::format("claims {} bytes, impossible for {} bytes in the archive", e.size, e.compressed),
+                  kRemedy);
     out.push_back(std::move(e));
   }
   return out;
@@ -155,11 +158,13 @@ Status read_zip_member(std::string_view file, const ZipEntry& entry, const std::
     }
     if (produced < want) return fail({path}, entry.name, "the compressed data are damaged or cut off", kRemedy);
   }
-  if (limit >= entry.size && crc != entry.crc) return fail({path}, entry.name, "CRC mismatch: the data are damaged", kRemedy);
+  if (limit >= entry.size && crc != entry.crc)
+    return fail({path}, entry.name, "CRC mismatch: the data are damaged", kRemedy);
   return {};
 }
 
-Result<std::string> zip_member_text(std::string_view file, const ZipEntry& entry, const std::string& path, std::uint64_t cap) {
+Result<std::string> zip_member_text(std::string_view file, const ZipEntry& entry, const std::string& path,
+                                    std::uint64_t cap) {
   if (entry.size > cap)
     return fail({path}, entry.name, fmt::format("{} bytes, more than the {} allowed here", entry.size, cap), "");
   std::string out;
@@ -190,8 +195,7 @@ Result<std::string> gunzip(std::string_view bytes, const std::string& path, std:
     z.next_out = reinterpret_cast<Bytef*>(buffer.data());
     z.avail_out = static_cast<uInt>(buffer.size());
     code = inflate(&z, Z_NO_FLUSH);
-    if (code != Z_OK && code != Z_STREAM_END)
-      return fail({path}, "", "the gzip data are damaged or cut off", kRemedy);
+    if (code != Z_OK && code != Z_STREAM_END) return fail({path}, "", "the gzip data are damaged or cut off", kRemedy);
     out.append(buffer.data(), buffer.size() - z.avail_out);
     if (out.size() > cap)
       return fail({path}, "", fmt::format("expands to more than {} bytes", cap), "split the file into smaller ones");

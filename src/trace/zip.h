@@ -1,5 +1,6 @@
-// ZIP archives (PKWARE APPNOTE 6.3, with zip64): the directory of a mapped file, members in place or inflated in a stream,
-// and a writer whose bytes depend only on what is written. Only the methods stored (0) and deflate (8) are known.
+// ZIP archives (PKWARE APPNOTE 6.3, with zip64): the directory of a mapped file, members in place or inflated in a
+// stream, and a writer whose bytes depend only on what is written. Only the methods stored (0) and deflate (8) are
+// known.
 #pragma once
 #include <zlib.h>
 
