@@ -261,7 +261,7 @@ std::string expected_form(Unit unit) {
     case Unit::bytes:
       return "a size such as 64 MiB";
     case Unit::bytes_per_second:
-      return "a bandwidth such as GB/s (\"256 GB/s\")";
+      return "a bandwidth such as 256 GB/s";
     case Unit::picoseconds:
       return "a time such as 2 ns";
     case Unit::hertz:
@@ -296,7 +296,7 @@ tl::expected<std::int64_t, QuantityError> parse_whole(std::string_view text, Uni
     case Exactness::exact:
       break;
     case Exactness::overflow:
-      return wrong(text, "too large");
+      return wrong(text, "too large", "use a smaller value");
     case Exactness::fraction:
       return needs_suffix(unit) ? wrong(text, fmt::format("not a whole number of {}", unit_name(unit)),
                                         fmt::format("the smallest step is 1 {}", unit_name(unit)))
@@ -319,11 +319,11 @@ tl::expected<double, QuantityError> parse_quantity(std::string_view text, Unit u
     const std::string plain = fmt::format("{}e{}", digits, scaled->number.power);
     const auto [end, problem] = std::from_chars(plain.data(), plain.data() + plain.size(), value);
     if (problem == std::errc::result_out_of_range) {
-      if (scaled->number.power > 0) return wrong(text, "too large");
+      if (scaled->number.power > 0) return wrong(text, "too large", "use a smaller value");
       value = 0;
     }
   }
-  if (!std::isfinite(value)) return wrong(text, "too large");
+  if (!std::isfinite(value)) return wrong(text, "too large", "use a smaller value");
   return scaled->number.negative && value != 0 ? -value : value;
 }
 

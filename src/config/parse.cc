@@ -151,12 +151,20 @@ ConfigNode convert(const toml::node& node, int depth) {
   return out;
 }
 
+/// toml++'s words without what only its authors need.
+std::string tidy(std::string message) {
+  const std::string lead = "Error while ", macro = " (TOML_MAX_NESTED_VALUES)";
+  if (message.rfind(lead, 0) == 0) message.erase(0, lead.size());
+  if (const auto at = message.find(macro); at != std::string::npos) message.erase(at, macro.size());
+  return message;
+}
+
 std::string remedy_for(const std::string& message) {
   const auto says = [&](const char* what) { return message.find(what) != std::string::npos; };
   if (says("redefine") || says("already")) return "a key or table may be given only once; delete or rename one of them";
-  if (says("value-terminator") || says("decimal digit") || says("string value") || says("expected comment"))
+  if (says("value-terminator") || says("decimal digit") || says("comment or whitespace") || says("value type"))
     return "quantities and words need quotes, e.g. capacity = \"64 MiB\"";
-  if (says("nested")) return "flatten the file";
+  if (says("nested")) return "flatten the keys";
   if (says("end-of-file") || says("EOF")) return "the file ends too early; is a quote or bracket missing?";
   return "see https://toml.io for the syntax";
 }
@@ -193,7 +201,7 @@ Result<ConfigFile> ConfigFile::parse_text(std::string_view text, const std::stri
   toml::parse_result parsed = toml::parse(text, name);
   if (!parsed) {
     const toml::parse_error& e = parsed.error();
-    const std::string message(e.description());
+    const std::string message = tidy(std::string(e.description()));
     return fail({name, static_cast<int>(e.source().begin.line), static_cast<int>(e.source().begin.column)}, "", message,
                 remedy_for(message));
   }

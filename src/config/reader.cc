@@ -57,7 +57,7 @@ void TableReader::warning(const std::string& key, std::string message, std::stri
 const ConfigNode* TableReader::get(const std::string& key, bool required, const std::string& form) {
   if (std::find(used_.begin(), used_.end(), key) == used_.end()) used_.push_back(key);
   const ConfigNode* node = find(key);
-  if (node == nullptr && required) error(key, "missing", "add it; expected " + form);
+  if (node == nullptr && required) error(key, "missing", "add it: " + form);
   return node;
 }
 

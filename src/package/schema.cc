@@ -4,7 +4,8 @@
 namespace sojourn {
 namespace {
 
-constexpr double kLeastRate = 1e6, kMostRate = 1e15;  // B/s; Rate arithmetic stays within 63 bits
+constexpr double kMostBank = 1024.0 * kGiB, kMostChunk = kGiB;  // bytes
+constexpr double kLeastRate = 1e6, kMostRate = 1e15;            // B/s; Rate arithmetic stays within 63 bits
 
 Param whole(const char* name, Unit unit, std::int64_t value, double min, double max, const char* text,
             const char* source, bool required = false) {
@@ -94,12 +95,12 @@ std::vector<PackageSection> make_sections() {
        {word("tier", {"sram", "hbm", "dram"}, "sram", "t", "HCRMap 4.2", true),
         word("at", {}, "compute", "\"compute\", \"io\", or a list of chiplet names", kOurs, true),
         whole("banks", Unit::none, 1, 1, 4096, "banks on each of these chiplets", kTable1, true),
-        whole("capacity", Unit::bytes, 0, 1, 1.2e12, "Cap_{t,c,b}, a bank", kTable1, true),
+        whole("capacity", Unit::bytes, 0, 1, kMostBank, "Cap_{t,c,b}, a bank", kTable1, true),
         whole("bandwidth", Unit::bytes_per_second, 0, kLeastRate, kMostRate, "BW_{t,c,b}, a bank", kTable1, true),
         whole("latency", Unit::picoseconds, 0, 0, 1e9, "Lat_{t,c,b}", "HCRMap 4.2; value ours", true),
         whole("energy", Unit::fj_per_byte, 0, 0, 1e9, "epsilon_{t,c,b}", kTable1, true),
-        whole("reserve_activation", Unit::bytes, 0, 0, 1.2e12, "A_{t,c,b}, a bank", "HCRMap (1); value ours"),
-        whole("reserve_metadata", Unit::bytes, 0, 0, 1.2e12, "M_{t,c,b}, a bank", "HCRMap (1); value ours")}},
+        whole("reserve_activation", Unit::bytes, 0, 0, kMostBank, "A_{t,c,b}, a bank", "HCRMap (1); value ours"),
+        whole("reserve_metadata", Unit::bytes, 0, 0, kMostBank, "M_{t,c,b}, a bank", "HCRMap (1); value ours")}},
       {"link", "a link of its own kind, or one that changes an existing link", true, one_link},
       {"power",
        "throttling",
@@ -115,7 +116,7 @@ std::vector<PackageSection> make_sections() {
       {"stream",
        "how weights and packets are cut up",
        false,
-       {whole("chunk", Unit::bytes, 256 * kKiB, 16, 1.1e9, "largest unit that holds a link at once (packet model)",
+       {whole("chunk", Unit::bytes, 256 * kKiB, 16, kMostChunk, "largest unit that holds a link at once (packet model)",
               kOurs),
         whole("weight_tiles", Unit::none, 8, 1, 65536, "chunks an expert is streamed in; the first gates compute",
               kOurs),
