@@ -128,4 +128,19 @@ std::vector<Param> model_params() {
   return out;
 }
 
+std::vector<std::pair<std::string, Value>> model_values(const ModelShape& m) {
+  std::vector<std::pair<std::string, Value>> out;
+  for (const auto& f : shape_fields()) out.emplace_back(f.param.name, f.get(m));
+  const auto add = [&out](const std::string& table, const Attention& a) {
+    out.emplace_back(table + ".kind", std::string(attention_kind_name(a.kind)));
+    for (const AttentionField& f : attention_fields()) {
+      if (std::find(f.kinds.begin(), f.kinds.end(), a.kind) != f.kinds.end())
+        out.emplace_back(table + "." + f.param.name, f.get(a));
+    }
+  };
+  add("attention", m.attention);
+  if (m.alt_every > 0 || m.alt_first > 0) add("attention_alt", m.attention_alt);
+  return out;
+}
+
 }  // namespace sojourn

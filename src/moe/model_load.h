@@ -8,6 +8,7 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sojourn/diagnostics.h"
@@ -19,6 +20,9 @@ namespace sojourn {
 /// Every key of a preset: name (dotted inside a table), default, bounds, text. Drives loading, `unverified` and
 /// `sojourn describe models`. Keys of [attention] are those of [attention_alt] too.
 [[nodiscard]] std::vector<Param> model_params();
+
+/// What `model_params` names, as this model has it: keys of the file, then of the attention tables it uses.
+[[nodiscard]] std::vector<std::pair<std::string, Value>> model_values(const ModelShape& m);
 
 /// A preset from text. `file` is what messages call it; its stem is the model's name.
 [[nodiscard]] Result<ModelShape> parse_model(std::string_view toml, const std::string& file);
