@@ -34,7 +34,11 @@ void complain(TableReader& t, const std::string& key, std::string message, std::
 template <class T>
 void read_field(TableReader& table, const ModelField<T>& f, bool required, T& out) {
   if (!table.has(f.param.name)) {
-    if (required) table.require(f.param.name);
+    if (required) {
+      Param p = f.param;  // the typed getter says what kind of value is missing
+      p.required = true;
+      (void)table.param(p);
+    }
     f.set(out, f.param.default_value);
     return;
   }
@@ -110,15 +114,15 @@ void check_experts(TableReader& t, const ModelShape& m) {
          {"top_k", "moe_ff", "shared_experts", "shared_ff", "dense_first", "expert_groups", "group_top"})
       if (t.has(key)) complain(t, key, "the model has no experts", "give experts, or remove it");
     if (m.moe_every != 1) complain(t, "moe_every", "the model has no experts", "give experts, or remove it");
-    if (!t.has("dense_ff")) t.require("dense_ff");
+    if (!t.has("dense_ff")) (void)t.integer("dense_ff", Range{1, 1e9});
     return;
   }
   if (!t.has("top_k")) {
-    t.require("top_k");
+    (void)t.integer("top_k", Range{1, 1e9});
   } else if (m.top_k < 1 || m.top_k > m.experts) {
     complain(t, "top_k", fmt::format("{} is not between 1 and experts = {}", m.top_k, m.experts));
   }
-  if (!t.has("moe_ff")) t.require("moe_ff");
+  if (!t.has("moe_ff")) (void)t.integer("moe_ff", Range{1, 1e9});
   if (t.has("moe_ff") && m.moe_ff == 0)
     complain(t, "moe_ff", "an expert of width 0", "give the width of a routed expert");
   if (m.shared_experts > 0 && m.shared_ff == 0)
