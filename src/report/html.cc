@@ -39,7 +39,7 @@ constexpr const char* kScript = R"js(
 (function(){"use strict";
  document.querySelectorAll('script[type="application/json"][data-figure]').forEach(function(s){
   var box=document.getElementById(s.dataset.figure);
-  vegaEmbed(box,JSON.parse(s.textContent),{renderer:"svg",actions:{export:true,source:false,compiled:false,editor:false}})
+  vegaEmbed(box,JSON.parse(s.textContent),{renderer:"svg",bind:document.getElementById(s.dataset.figure+"-menu"),actions:{export:true,source:false,compiled:false,editor:false}})
    .catch(function(e){box.textContent="This figure could not be drawn ("+e.message+"); its numbers are below.";});});
  var opened=[];
  addEventListener("beforeprint",function(){document.querySelectorAll("details.numbers:not([open])").forEach(function(d){
@@ -62,11 +62,11 @@ struct Page {
   }
   void table(const FigureTable& t) {
     out += "<div class=\"scroll\"><table><thead><tr>";
-    for (size_t c = 0; c < t.headers.size(); ++c) cell(t.headers[c], c < t.text_columns, "th");
+    for (size_t c = 0; c < t.headers.size(); ++c) cell(t.headers[c], t.words(c), "th");
     out += "</tr></thead><tbody>\n";
     for (const auto& row : t.rows) {
       out += "<tr>";
-      for (size_t c = 0; c < row.size(); ++c) cell(row[c], c < t.text_columns);
+      for (size_t c = 0; c < row.size(); ++c) cell(row[c], t.words(c));
       out += "</tr>\n";
     }
     out += "</tbody></table></div>\n";
@@ -76,6 +76,7 @@ struct Page {
     const std::string id = "fig-" + html_escape(f.id);
     out += fmt::format("<figure id=\"{}-block\"><figcaption>{}</figcaption><p class=\"caption\">{}</p>\n", id,
                        html_escape(f.title), html_escape(f.caption));
+    out += fmt::format("<div id=\"{}-menu\"></div>", id);
     out += fmt::format("<div id=\"{}\" role=\"img\" aria-label=\"{}\"></div>\n", id, html_escape(f.title));
     out += fmt::format("<script type=\"application/json\" data-figure=\"{}\">{}</script>\n", id, f.spec);
     out += "<details class=\"numbers\"><summary>Numbers</summary>\n";
@@ -105,7 +106,7 @@ void summary_part(Page& page, const CompareResult& result) {
     page.out += "</tbody></table></div>\n";
   }
   FigureTable paper{
-      {"mode", "traces", "policy", "against", "paper %", "simulated %", "difference, points", "source"}, {}, 4};
+      {"mode", "traces", "policy", "against", "paper %", "simulated %", "difference, points", "source"}, {}, 4, true};
   FigureTable all{{"mode", "traces", "policy", "against", "geomean reduction %", "models", "least %", "most %"}, {}, 4};
   for (const SummaryRow& row : result.summary) {
     double least = 1e300, most = -1e300;
@@ -154,6 +155,7 @@ void bottleneck_part(Page& page, const CompareResult& result) {
     t.headers = {"policy", "executions"};
     for (const std::string& kind : kinds) t.headers.push_back(kind + " %");
     t.headers.emplace_back("most often");
+    t.last_is_text = true;
     for (const std::string& policy : policies_of(result)) {
       int total = 0;
       for (const auto& [kind, n] : by_policy[policy]) total += n;
@@ -300,7 +302,7 @@ std::string compare_html(const CompareResult& result, const HtmlAssets& assets, 
       "<nav><a href=\"#summary\">Summary</a><a href=\"#latency\">Latency</a><a href=\"#maps\">Pressure and links</a>"
       "<a href=\"#bottlenecks\">Bottlenecks</a><a href=\"#energy\">Energy</a><a href=\"#residency\">Residency</a>"
       "<a href=\"#traces\">Traces</a><a href=\"#assumptions\">Assumptions</a></nav>\n";
-  if (options.interrupted)
+  if (result.interrupted)
     page.out += "<p class=\"warn\">This comparison was interrupted; only finished runs are shown.</p>\n";
   page.out +=
       "<noscript><p class=\"warn\">The figures need scripts; every number is also in the tables below them.</p>"

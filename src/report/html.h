@@ -17,7 +17,6 @@ struct HtmlAssets {
 
 struct HtmlOptions {
   std::string title = "Sojourn comparison";
-  bool interrupted = false;
 };
 
 /// Texts that came from files are escaped; the page forbids itself every network access.

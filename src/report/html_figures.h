@@ -13,6 +13,10 @@ struct FigureTable {
   std::vector<std::string> headers;
   std::vector<std::vector<std::string>> rows;
   size_t text_columns = 1;  ///< leading columns that are words, not numbers
+  bool last_is_text = false;
+  [[nodiscard]] bool words(size_t column) const {
+    return column < text_columns || (last_is_text && column + 1 == headers.size());
+  }
 };
 
 struct Figure {

@@ -234,7 +234,7 @@ Figure link_figure(const CompareResult& result) {
   if (rows.empty()) return f;
   const Box box = box_of(p, false);
   const double span = std::max({box.x1 - box.x0, box.y1 - box.y0, 1.0}) + 1;
-  const double cell = std::clamp(300.0 / span, 10.0, 56.0);
+  const double cell = std::clamp(288.0 / span, 10.0, 52.0);
   const Json sx = {{"domain", {box.x0 - 0.5, box.x1 + 0.5}}, {"nice", false}, {"zero", false}};
   const Json sy = {{"domain", {box.y0 - 0.5, box.y1 + 0.5}}, {"nice", false}, {"zero", false}, {"reverse", true}};
   const auto axis = [](const char* field, const Json& scale) {
@@ -268,7 +268,7 @@ Figure link_figure(const CompareResult& result) {
           {"scale", {{"domain", {"compute", "IO/memory"}}, {"range", {"square", "circle"}}}}}},
         {"tooltip", Json::array({{{"field", "name"}, {"type", "nominal"}}})}}}};
   const double width = cell * (box.x1 - box.x0 + 1);
-  Json spec = map_spec(result, static_cast<size_t>(std::max(1.0, 960 / (width + 24))));
+  Json spec = map_spec(result, static_cast<size_t>(std::max(1.0, 1000 / (width + 24))));
   spec["data"] = {{"values", rows}};
   spec["spec"] = {{"width", width}, {"height", cell * (box.y1 - box.y0 + 1)}, {"layer", Json::array({links, chips})}};
   f.spec = spec_text(spec);

@@ -82,11 +82,11 @@ void write_summary(JsonWriter& w, const SummaryRow& row) {
 
 }  // namespace
 
-std::string compare_json(const CompareResult& result, const CompareJsonOptions& options) {
+std::string compare_json(const CompareResult& result) {
   JsonWriter w;
   w.begin_object();
   w.field("schema", "sojourn.compare/1");
-  if (options.interrupted) w.field("interrupted", true);
+  if (result.interrupted) w.field("interrupted", true);
   w.key("runs").begin_array();
   for (const RunResult& r : result.runs) write_run(w, r);
   w.end_array();

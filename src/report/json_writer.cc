@@ -70,7 +70,7 @@ void append_json_string(std::string& out, std::string_view text) {
   out += '"';
 }
 
-std::string json_number(double value) {
+std::string json_double(double value) {
   if (!std::isfinite(value)) return "null";
   if (value == 0) return "0";
   char buffer[40];
@@ -126,7 +126,7 @@ JsonWriter& JsonWriter::value(std::string_view text) {
   return *this;
 }
 
-JsonWriter& JsonWriter::value(double number) { return raw(json_number(number)); }
+JsonWriter& JsonWriter::value(double number) { return raw(json_double(number)); }
 JsonWriter& JsonWriter::value(std::int64_t number) { return raw(std::to_string(number)); }
 JsonWriter& JsonWriter::value(bool flag) { return raw(flag ? "true" : "false"); }
 JsonWriter& JsonWriter::null() { return raw("null"); }

@@ -12,7 +12,7 @@ namespace sojourn {
 /// become U+FFFD.
 void append_json_string(std::string& out, std::string_view text);
 /// Shortest round-trip form; "null" for NaN and infinities.
-[[nodiscard]] std::string json_number(double value);
+[[nodiscard]] std::string json_double(double value);
 
 class JsonWriter {
  public:

@@ -157,6 +157,7 @@ void assumption_section(const CompareResult& result, const TextStyle& style, std
 
 std::string compare_tables(const CompareResult& result, const TextStyle& style) {
   std::string out;
+  if (result.interrupted) out += style.bold("Interrupted: only finished runs are shown") + "\n\n";
   for (const std::string& mode : modes_of(result)) mode_table(result, mode, style, out);
   winner_section(result, style, out);
   reduction_section(result, style, out);

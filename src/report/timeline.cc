@@ -151,7 +151,7 @@ void TimelineWriter::counter(int package, std::string_view name, Ps at, double v
   Process& p = process(package);
   separator();
   out_ << fmt::format("{{\"ph\":\"C\",\"pid\":{},\"tid\":0,\"ts\":{},\"name\":{},\"args\":{{\"value\":{}}}}}", p.id,
-                      trace_microseconds(at), quoted(name), json_number(value));
+                      trace_microseconds(at), quoted(name), json_double(value));
   ++events_;
 }
 

@@ -1,0 +1,306 @@
+// The command line: which commands and options there are. What they mean is checked in the commands themselves. This is
+// the one file that includes CLI11, which is slow to compile.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/io.h"
+
+namespace sojourn::cli {
+namespace {
+
+struct Command {
+  CLI::App* app;
+  std::function<int()> run;
+};
+
+void json_option(CLI::App* app, std::string& target) {
+  app->add_option("--json", target, "Write JSON to FILE; '-' is standard output")->type_name("FILE");
+}
+
+void scenario_options(CLI::App* app, CompareArgs& a) {
+  const auto text = [&](const char* name, std::string& target, const char* type, const char* help) {
+    return app->add_option(name, target, help)->type_name(type);
+  };
+  text("--package", a.package, "NAME|FILE", "Package preset or TOML file")->capture_default_str();
+  text("--models", a.models, "LIST", "Models, comma-separated, or table2, all-moe")->capture_default_str();
+  text("--modes", a.modes, "LIST", "prefill,decode")->capture_default_str();
+  app->add_option("--trace", a.traces, "Router trace for all models of its shape, or for one")
+      ->type_name("FILE|MODEL=FILE")
+      ->allow_extra_args(false);
+  text("--windows", a.windows, "N", "Scored windows (32)");
+  text("--warmup", a.warmup, "N", "Warm-up windows that only profile (8)");
+  text("--seed", a.seed, "N", "Seed of the window sampling (1)");
+  text("--mix", a.mix, "WORD", "Request mix: mixed, by-domain or drift")->capture_default_str();
+  text("--context", a.context, "TOKENS", "Context of a decoding sequence (1024)");
+  text("--prefill-tokens", a.prefill_tokens, "N", "Tokens of a prefill window (2048)");
+  text("--decode-tokens", a.decode_tokens, "N", "Sequences of a decode window (512)");
+  text("--capacity-scope", a.capacity_scope, "WORD", "package: layers share the tiers; layer: each has them to itself")
+      ->capture_default_str();
+  text("--threads", a.threads, "N", "Worker threads (all cores)");
+  app->add_flag("--quiet,-q", a.quiet, "No tables, no progress");
+  json_option(app, a.json);
+}
+
+void compare_options(CLI::App* app, CompareArgs& a) {
+  scenario_options(app, a);
+  const auto text = [&](const char* name, std::string& target, const char* type, const char* help) {
+    return app->add_option(name, target, help)->type_name(type);
+  };
+  text("--policies", a.policies, "LIST", "Policies, comma-separated, or all (static,hydra,moentwine,pimoe,hcrmap)");
+  app->add_option("--set", a.settings, "Sets a policy's parameter; see sojourn describe policies")
+      ->type_name("POLICY.PARAM=VALUE")
+      ->allow_extra_args(false);
+  text("--network", a.network, "WORD", "closed or packet")->capture_default_str();
+  text("--copies", a.copies, "X", "Byte budget over one copy of all routed experts (1.3)");
+  text("--replicas-max", a.replicas_max, "N", "Most replicas of an expert (4)");
+  text("--updates-max", a.updates_max, "N", "Residency updates a package and window (1)");
+  text("--age-min", a.age_min, "N", "Windows a replica stays before it may move (4)");
+  text("--link-threshold", a.link_threshold, "X", "Migration waits above this link utilisation (0.85)");
+  text("--ewma-alpha", a.ewma_alpha, "X", "Smoothing of the demand estimate (0.8)");
+  text("--report", a.report, "DIR", "Write DIR/index.html, one page that opens offline, and DIR/compare.json");
+  text("--timeline", a.timeline, "FILE", "Write a timeline for ui.perfetto.dev (first model and mode, last policy)");
+  text("--timeline-windows", a.timeline_windows, "N", "Scored windows in the timeline (1)");
+}
+
+/// Every option and command name below `app`, for suggestions.
+std::vector<std::string> known_names(const CLI::App* app, bool options) {
+  std::vector<std::string> names;
+  if (options) {
+    for (const CLI::Option* option : app->get_options())
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  } else {
+    for (const CLI::App* sub : app->get_subcommands([](const CLI::App*) { return true; }))
+      names.push_back(sub->get_name());
+  }
+  return names;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
+  return out;
+}
+
+/// The innermost command the user reached.
+const CLI::App* innermost(const CLI::App* app) {
+  const auto below = app->get_subcommands();
+  return below.empty() ? app : innermost(below.front());
+}
+
+std::string full_name(const CLI::App* app) {
+  return app->get_parent() == nullptr ? "sojourn" : full_name(app->get_parent()) + " " + app->get_name();
+}
+
+int unexpected_word(const CLI::App* app, const std::string& word) {
+  const bool option = word.size() > 1 && word.front() == '-';
+  const std::vector<std::string> known = known_names(app, option);
+  const std::string near = closest(option ? word.substr(0, word.find('=')) : word, known);
+  std::string remedy = near.empty() ? "" : "did you mean " + near + "? ";
+  if (option || known.empty())
+    remedy += "see " + full_name(app) + " --help";
+  else
+    remedy += "known: " + joined(known);
+  const std::string key = option ? word.substr(0, word.find('=')) : full_name(app);
+  return report(usage(key,
+                      option          ? "unknown option"
+                      : known.empty() ? "unexpected argument '" + word + "'"
+                                      : "unknown command '" + word + "'",
+                      remedy)
+                    .value());
+}
+
+int parse_error(const CLI::App& root, const CLI::ParseError& e) {
+  const CLI::App* app = innermost(&root);
+  const std::vector<std::string> rest = root.remaining(true);
+  if (!rest.empty() && dynamic_cast<const CLI::ExtrasError*>(&e) != nullptr) return unexpected_word(app, rest.front());
+  // CLI11 writes "--name: what" or "name is required"; keep the name as the key.
+  const std::string what = e.what();
+  const size_t colon = what.find(": ");
+  const std::string see = "see " + full_name(app) + " --help";
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&e) != nullptr)
+    return report(
+        usage(colon == std::string::npos ? "" : what.substr(0, colon), "its value is missing or given too often", see)
+            .value());
+  if (dynamic_cast<const CLI::RequiredError*>(&e) != nullptr) return report(usage(full_name(app), what, see).value());
+  return report(usage(colon == std::string::npos ? full_name(app) : what.substr(0, colon),
+                      colon == std::string::npos ? what : what.substr(colon + 2), see)
+                    .value());
+}
+
+int run(int argc, char** argv) {
+  CLI::App root{"Sojourn: where Mixture-of-Experts weights should live on a multi-chiplet package", "sojourn"};
+  root.footer(
+      "Examples:\n"
+      "  sojourn compare --models mixtral-8x7b --modes prefill --report out/\n"
+      "  sojourn describe policies hydra\n"
+      "  sojourn check packages/hcrmap-table1.toml\n"
+      "  sojourn help compare\n\n"
+      "Exit codes: 0 done, 1 a check failed, 2 wrong input, 3 cannot (I/O, memory), 130 interrupted.");
+  root.set_version_flag("--version", "sojourn " SOJOURN_VERSION);
+  std::vector<Command> commands;
+  const auto add = [&](CLI::App* parent, const char* name, const char* text, const char* examples,
+                       std::function<int()> run_it) {
+    CLI::App* app = parent->add_subcommand(name, text);
+    if (*examples != '\0') app->footer(std::string("Examples:\n") + examples);
+    commands.push_back({app, std::move(run_it)});
+    return app;
+  };
+
+  CompareArgs compare_args, bound_args;
+  compare_options(
+      add(&root, "compare", "Run policies side by side on the same package, models, traces and windows",
+          "  sojourn compare\n"
+          "  sojourn compare --package hcrmap-total --models dbrx,mixtral-8x7b --modes decode --windows 64\n"
+          "  sojourn compare --models mixtral-8x7b --policies static,hydra --set hydra.slack=0.1 --json -\n"
+          "  sojourn compare --trace mixtral-8x7b=mine.npz --report out/ --timeline out/run.json\n",
+          [&] { return compare(compare_args); }),
+      compare_args);
+  scenario_options(add(&root, "bound", "Print the proven lower bound of the routed-MoE part and what sets it",
+                       "  sojourn bound --models table2\n  sojourn bound --models dbrx --modes decode --json -\n",
+                       [&] { return bound(bound_args); }),
+                   bound_args);
+
+  ReplayArgs replay_args;
+  CLI::App* app =
+      add(&root, "replay", "Run a manifest again and say whether the bytes match",
+          "  sojourn compare --json run.json && sojourn replay run.json\n", [&] { return replay(replay_args); });
+  app->add_option("manifest", replay_args.manifest, "JSON of sojourn compare, or its manifest")
+      ->required()
+      ->type_name("FILE");
+  app->add_option("--threads", replay_args.threads, "Worker threads (all cores)")->type_name("N");
+  app->add_flag("--quiet,-q", replay_args.quiet, "No progress, no message");
+  json_option(app, replay_args.json);
+
+  DescribeArgs describe_args;
+  app = add(&root, "describe", "List what is registered, with parameters, units, defaults and bounds",
+            "  sojourn describe\n  sojourn describe policies\n  sojourn describe packages hcrmap-table1 --json -\n",
+            [&] { return describe(describe_args); });
+  app->add_option("kind", describe_args.kind, "policies, packages, models, topologies, formats or networks")
+      ->type_name("KIND");
+  app->add_option("name", describe_args.name, "One of them")->type_name("NAME");
+  json_option(app, describe_args.json);
+
+  CheckArgs check_args;
+  app = add(&root, "check", "Validate packages, models and traces", "  sojourn check mine.toml trace.npz\n",
+            [&] { return check(check_args); });
+  app->add_option("files", check_args.files, "Files")->required()->type_name("FILE");
+  json_option(app, check_args.json);
+
+  CLI::App* trace = root.add_subcommand("trace", "Import, inspect, check, export and generate router traces");
+  TraceArgs import_args, info_args, trace_check_args, export_args, synth_args;
+  app = add(trace, "import", "Turn recorded router output into a trace container",
+            "  sojourn trace import auto logs/ -o mine.npz\n  sojourn trace import vllm_log run.log -o mine.npz\n",
+            [&] { return trace_import(import_args); });
+  app->add_option("format", import_args.format, "A format of sojourn describe formats, or auto")
+      ->required()
+      ->type_name("FORMAT");
+  app->add_option("inputs", import_args.inputs, "Files, folders or globs")->required()->type_name("IN");
+  app->add_option("-o,--output", import_args.output, "The container to write")->required()->type_name("OUT.npz");
+  app->add_option("--set", import_args.params, "A parameter of the format")
+      ->type_name("PARAM=VALUE")
+      ->allow_extra_args(false);
+  app->add_flag("--quiet,-q", import_args.quiet, "No messages but errors");
+  json_option(app, import_args.json);
+  app = add(trace, "info", "Statistics of a trace: skew, unions, correlation",
+            "  sojourn trace info traces/surrogate-64x6.npz --json -\n", [&] { return trace_info(info_args); });
+  app->add_option("file", info_args.inputs, "Trace container")->required()->expected(1)->type_name("FILE");
+  json_option(app, info_args.json);
+  app = add(trace, "check", "Validate a trace container", "  sojourn trace check mine.npz\n",
+            [&] { return trace_check(trace_check_args); });
+  app->add_option("files", trace_check_args.inputs, "Trace containers")->required()->type_name("FILE");
+  app->add_option("--model", trace_check_args.model, "Also check that it fits this model")->type_name("NAME");
+  json_option(app, trace_check_args.json);
+  app = add(trace, "export", "Write a trace in another form",
+            "  sojourn trace export mine.npz --format csv -o mine.csv\n", [&] { return trace_export(export_args); });
+  app->add_option("file", export_args.inputs, "Trace container")->required()->expected(1)->type_name("FILE");
+  app->add_option("--format", export_args.format, "Form to write")->required()->type_name("FORM");
+  app->add_option("-o,--output", export_args.output, "File to write")->required()->type_name("FILE");
+  json_option(app, export_args.json);
+  app = add(trace, "synth", "Draw a synthetic trace",
+            "  sojourn trace synth --model mixtral-8x7b --tokens 4096 -o synth.npz\n",
+            [&] { return trace_synth(synth_args); });
+  app->add_option("-o,--output", synth_args.output, "The container to write")->required()->type_name("OUT.npz");
+  app->add_option("--model", synth_args.model, "Take layers, experts and top-k from this model")->type_name("NAME");
+  app->add_option("--layers", synth_args.layers, "MoE layers")->type_name("N");
+  app->add_option("--experts", synth_args.experts, "Experts a layer")->type_name("N");
+  app->add_option("--top-k", synth_args.top_k, "Experts a token")->type_name("N");
+  app->add_option("--tokens", synth_args.tokens, "Tokens (8192)")->type_name("N");
+  app->add_option("--fit", synth_args.fit, "Fit the generator to this trace or loads file")->type_name("FILE");
+  app->add_option("--seed", synth_args.seed, "Seed (1)")->type_name("N");
+  app->add_option("--set", synth_args.params, "A parameter of the generator")
+      ->type_name("PARAM=VALUE")
+      ->allow_extra_args(false);
+  json_option(app, synth_args.json);
+
+  CLI::App* model = root.add_subcommand("model", "Make model presets");
+  ModelImportArgs model_args;
+  app = add(model, "import", "Turn a Hugging Face config.json into a model preset",
+            "  sojourn model import config.json -o models/mine.toml\n", [&] { return model_import(model_args); });
+  app->add_option("file", model_args.file, "config.json")->required()->type_name("FILE");
+  app->add_option("-o,--output", model_args.output, "Preset to write; standard output unless given")
+      ->type_name("FILE.toml");
+  json_option(app, model_args.json);
+
+  CLI::App* package = root.add_subcommand("package", "Package presets");
+  DescribeArgs package_args{"packages", "", ""};
+  app = add(package, "list", "List the packages; the same as describe packages", "  sojourn package list\n",
+            [&] { return describe(package_args); });
+  json_option(app, package_args.json);
+
+  VersionArgs version_args;
+  app = add(&root, "version", "Print the version", "", [&] { return version(version_args); });
+  json_option(app, version_args.json);
+
+  std::vector<std::string> help_words;
+  add(&root, "help", "Print help of a command", "  sojourn help trace import\n",
+      [&] {
+        const CLI::App* about = &root;
+        for (const std::string& word : help_words) {
+          const std::vector<std::string> known = known_names(about, false);
+          if (std::find(known.begin(), known.end(), word) == known.end()) return unexpected_word(about, word);
+          about = about->get_subcommand(word);
+        }
+        std::fputs(about->help().c_str(), stdout);
+        return static_cast<int>(kDone);
+      })
+      ->add_option("command", help_words, "Command")
+      ->type_name("COMMAND");
+
+  try {
+    root.parse(argc, argv);
+  } catch (const CLI::Success& e) {  // --help, --version
+    return root.exit(e) == 0 ? kDone : kCannot;
+  } catch (const CLI::ParseError& e) {
+    return parse_error(root, e);
+  }
+  const CLI::App* reached = innermost(&root);
+  for (const Command& command : commands)
+    if (command.app == reached) return command.run();
+  std::fputs(reached->help().c_str(), stderr);
+  return report(
+      usage(full_name(reached), "a command is missing", "choose one of " + joined(known_names(reached, false)))
+          .value());
+}
+
+}  // namespace
+}  // namespace sojourn::cli
+
+int main(int argc, char** argv) {
+  using namespace sojourn::cli;
+  try {
+    return run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::fputs("sojourn: out of memory; choose fewer models, windows or threads\n", stderr);
+    return kCannot;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "sojourn: internal error: %s; please report it with the command line\n", e.what());
+    return kCannot;
+  }
+}
