@@ -9,7 +9,7 @@ text it was not trained on; nothing is sampled from a distribution or edited
 afterwards.
 
     record.py --out traces                        train and record all shapes
-    record.py --out traces --only 64x6 --steps 400 --seed 1 --threads 2
+    record.py --out traces --only 64x6 --steps 700 --seed 1 --threads 2
     record.py --stats traces/surrogate-64x6.npz   print routing statistics
     record.py --list-packages                     the text packages it reads
 
@@ -112,7 +112,6 @@ SHAPES = {
 }
 D_MODEL = 128
 HEADS = 4
-WINDOW = 128                # sliding attention window, so longer requests stay in range
 
 
 # ---------------------------------------------------------------- text
@@ -367,7 +366,7 @@ def choose_requests(held, target, seed):
 
 # ---------------------------------------------------------------- model
 
-def build(shape, torch):
+def build(shape, window, embed_scale, torch):
     F = torch.nn.functional
 
     class Grouped(torch.autograd.Function):
@@ -502,8 +501,8 @@ def build(shape, torch):
             rope = (angle.cos(), angle.sin())
             i = torch.arange(T)
             gap = i.unsqueeze(1) - i.unsqueeze(0)
-            mask = torch.zeros(T, T).masked_fill((gap < 0) | (gap >= WINDOW), float("-inf"))
-            x = self.embed[tokens] * 32.0
+            mask = torch.zeros(T, T).masked_fill((gap < 0) | (gap >= window), float("-inf"))
+            x = self.embed[tokens] * embed_scale
             balance, ids = 0.0, []
             for b in self.blocks:
                 x, bal, id_ = b(x, rope, mask)
@@ -548,7 +547,7 @@ def make(name, args, data):
     rng = np.random.default_rng(args.seed)
     train, held, sources = data
     requests = choose_requests(held, args.tokens, args.seed)
-    model = build(shape, torch)
+    model = build(shape, args.window, args.embed_scale, torch)
     params = sum(p.numel() for p in model.parameters())
     plain_, decay = [], []
     for p in model.parameters():
@@ -606,7 +605,8 @@ def make(name, args, data):
         "training": {
             "steps": args.steps, "batch": args.batch, "length": args.length, "seed": args.seed,
             "tokens_seen": args.steps * args.batch * args.length,
-            "parameters": params, "d_model": D_MODEL, "heads": HEADS, "attention_window": WINDOW,
+            "parameters": params, "d_model": D_MODEL, "heads": HEADS, "attention_window": args.window,
+            "embed_scale": args.embed_scale,
             "dense_layers_first": shape["dense"], "expert_hidden": shape["hidden"],
             "shared_expert_hidden": shape["shared"], "vocabulary": VOCAB,
             "tokenizer": "byte-level BPE trained on the train part", "learning_rate": args.lr,
@@ -755,7 +755,7 @@ def prepare(threads):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--only", action="append", choices=sorted(SHAPES), help="this shape only (repeatable)")
-    p.add_argument("--steps", type=int, default=800)
+    p.add_argument("--steps", type=int, default=700)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--out", default="traces")
@@ -764,6 +764,9 @@ def main():
     p.add_argument("--batch", type=int, default=8)
     p.add_argument("--length", type=int, default=128)
     p.add_argument("--lr", type=float, default=3e-3)
+    p.add_argument("--window", type=int, default=128,
+                   help="sliding attention window, so that longer requests stay in range")
+    p.add_argument("--embed-scale", type=float, default=32.0)
     p.add_argument("--aux", type=float, help="weight of the balance loss instead of the shape's own")
     p.add_argument("--stats", metavar="FILE", nargs="+", help="print statistics of traces and stop")
     p.add_argument("--list-packages", action="store_true")
