@@ -79,8 +79,19 @@ void PacketNetwork::send_next(std::uint32_t flow_id) {
 void PacketNetwork::on_event(const Event& event) {
   if (event.kind == kHop)
     hop(event.index);
-  else
+  else if (event.kind == kNext)
     send_next(event.index);
+  else
+    served(event.index);
+}
+
+void PacketNetwork::served(std::uint32_t flow_id) {
+  Flow& f = flows_[flow_id];
+  --f.in_flight;
+  if (f.blocked)
+    send_next(flow_id);
+  else if (f.sent == f.bytes && f.in_flight == 0)
+    free_flows_.push_back(flow_id);
 }
 
 void PacketNetwork::hop(std::uint32_t id) {
@@ -103,7 +114,12 @@ void PacketNetwork::hop(std::uint32_t id) {
     const Bytes delivered = c.offset + c.bytes;
     const Ps at = c.tail;
     free_chunks_.push_back(id);
-    if (flow != kNone) --flows_[flow].in_flight;
+    if (flow != kNone) {  // a chunk is in flight until its last link serves it, else it would fill that link's queue
+      if (slot.start > engine_.now())
+        engine_.schedule(slot.start, kServed, flow);
+      else
+        --flows_[flow].in_flight;
+    }
     sink_.on_delivered(traffic, tag, delivered, at);  // may grow chunks_: `c` is dead from here
   }
   if (flow == kNone) return;

@@ -26,7 +26,7 @@ class PacketNetwork final : public Network {
   }
 
  private:
-  enum Kind : std::uint16_t { kHop, kNext };
+  enum Kind : std::uint16_t { kHop, kNext, kServed };
   static constexpr std::uint32_t kNone = 0xFFFFFFFF;
   struct Chunk {
     const int* path = nullptr;
@@ -46,6 +46,7 @@ class PacketNetwork final : public Network {
   };
   void send_next(std::uint32_t flow_id);
   void hop(std::uint32_t chunk_id);
+  void served(std::uint32_t flow_id);
   std::uint32_t new_chunk();
 
   const Package& package_;
