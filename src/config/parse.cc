@@ -2,6 +2,10 @@
 // The only file that sees toml++.
 #define TOML_EXCEPTIONS 0
 #define TOML_MAX_NESTED_VALUES 32
+// toml++ 3.3 asserts (or, with NDEBUG and clang, lets the compiler assume) that a table header starts with a key
+// character, before it reports that it does not ("[@]"). Without the assertion the report comes.
+#undef NDEBUG
+#define TOML_ASSERT(expr) static_cast<void>(0)
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
@@ -60,14 +64,38 @@ std::optional<Place> first_bad_utf8(std::string_view text) {
   return std::nullopt;
 }
 
-/// Where a dotted key or a chain of brackets nests deeper than any honest file; toml++ would recurse on them. Dots in
-/// strings, comments and numbers do not count; a multi-line string is skipped whole.
-std::optional<Place> first_too_deep(std::string_view text) {
+struct Objection {
+  Place place;
+  const char* message;
+  const char* remedy;
+};
+
+/// What toml++ must not be shown: keys or brackets nested deeper than in any honest file, on which it would recurse,
+/// and non-ASCII characters outside strings and comments, on which its whitespace table has undefined behaviour. The
+/// walk agrees with the parser on what is a string or comment up to the parser's first error.
+std::optional<Objection> objection_to(std::string_view text) {
+  const Objection too_deep{{}, "nested too deeply", "flatten the keys"};
   Place place;
   int dots = 0, brackets = 0;
-  std::size_t i = 0;
+  std::size_t i = text.substr(0, 3) == "\xEF\xBB\xBF" ? 3 : 0;  // a byte order mark is allowed
   const auto advance = [&](std::size_t n) {
     for (; n > 0 && i < text.size(); --n) place.step(static_cast<unsigned char>(text[i++]));
+  };
+  const auto skip_string = [&](char quote) {
+    const std::string_view triple = quote == '"' ? "\"\"\"" : "'''";
+    const bool multi = text.substr(i, 3) == triple;
+    advance(multi ? 3 : 1);
+    while (i < text.size()) {
+      if (quote == '"' && text[i] == '\\') {
+        advance(2);
+      } else if (multi ? text.substr(i, 3) == triple : text[i] == quote || text[i] == '\n') {
+        break;
+      } else {
+        advance(1);
+      }
+    }
+    advance(multi ? 3 : 1);
+    for (int extra = 0; multi && extra < 2 && i < text.size() && text[i] == quote; ++extra) advance(1);
   };
   while (i < text.size()) {
     const char c = text[i];
@@ -76,25 +104,15 @@ std::optional<Place> first_too_deep(std::string_view text) {
       continue;
     }
     if (c == '"' || c == '\'') {
-      const std::string_view triple = c == '"' ? "\"\"\"" : "'''";
-      const bool multi = text.substr(i, 3) == triple;
-      advance(multi ? 3 : 1);
-      while (i < text.size()) {
-        if (c == '"' && text[i] == '\\') {
-          advance(2);
-        } else if (multi ? text.substr(i, 3) == triple : text[i] == c || text[i] == '\n') {
-          break;
-        } else {
-          advance(1);
-        }
-      }
-      advance(multi ? 3 : 1);
+      skip_string(c);
       continue;
     }
+    if ((static_cast<unsigned char>(c) & 0x80) != 0)
+      return Objection{place, "a non-ASCII character outside quotes", "put words and units in quotes"};
     if (c == '.') {
-      if (++dots >= kMaxKeyDepth) return place;
+      if (++dots >= kMaxKeyDepth) return Objection{place, too_deep.message, too_deep.remedy};
     } else if (c == '[' || c == '{') {
-      if (++brackets > kMaxDepth) return place;
+      if (++brackets > kMaxDepth) return Objection{place, too_deep.message, too_deep.remedy};
       dots = 0;
     } else if (c == ']' || c == '}') {
       brackets = std::max(0, brackets - 1);
@@ -117,7 +135,7 @@ ConfigNode convert(const toml::node& node, int depth) {
   set_position(out, node.source());
   if (const auto* table = node.as_table()) {
     out.kind = ConfigNode::Kind::table;
-    if (depth > kMaxDepth * kMaxKeyDepth) return out;  // cannot happen: first_too_deep bounds it
+    if (depth > kMaxDepth * kMaxKeyDepth) return out;  // cannot happen: objection_to bounds it
     for (const auto& [key, value] : *table) {
       ConfigNode::Entry entry;
       entry.key = std::string(key.str());
@@ -196,8 +214,8 @@ Result<ConfigFile> ConfigFile::parse_text(std::string_view text, const std::stri
     return fail({name, 0, 0}, "", fmt::format("larger than {} MiB", kMaxBytes >> 20), "is this the right file?");
   if (const auto bad = first_bad_utf8(text))
     return fail({name, bad->line, bad->column}, "", "not UTF-8 text", "save the file as UTF-8");
-  if (const auto deep = first_too_deep(text))
-    return fail({name, deep->line, deep->column}, "", "nested too deeply", "flatten the keys");
+  if (const auto bad = objection_to(text))
+    return fail({name, bad->place.line, bad->place.column}, "", bad->message, bad->remedy);
   toml::parse_result parsed = toml::parse(text, name);
   if (!parsed) {
     const toml::parse_error& e = parsed.error();

@@ -117,6 +117,9 @@ TEST_CASE("files that are not TOML are refused with a place and a remedy") {
   CHECK(says(refusal("[m]\nc = 1\n[m]\nd = 2\n"), "f.toml:3:1"));
   CHECK(says(refusal("k = '\xff'\n"), "f.toml:1:6: not UTF-8"));
   CHECK(says(refusal("x = \"abc"), "f.toml:1:"));
+  CHECK(says(refusal("[@]\n"), "f.toml:1:2"));
+  CHECK(says(refusal("a = 1\nl\u00e4nge = 3\n"), "f.toml:2:2: a non-ASCII character outside quotes"));
+  CHECK(refusal("\xEF\xBB\xBF\"l\u00e4nge\" = '\u00b5' # \u00b5\nb = \"\"\"\u00e9\"\"\"\"\"\nc = 1\n") == "accepted");
   CHECK(says(refusal("x = 99999999999999999999\n"), "f.toml:1:"));
 }
 
