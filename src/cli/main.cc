@@ -267,7 +267,7 @@ int run(int argc, char** argv) {
           if (std::find(known.begin(), known.end(), word) == known.end()) return unexpected_word(about, word);
           about = about->get_subcommand(word);
         }
-        std::fputs(about->help().c_str(), stdout);
+        std::fputs(about->help(about == &root ? "" : full_name(about->get_parent())).c_str(), stdout);
         return static_cast<int>(kDone);
       })
       ->add_option("command", help_words, "Command")

@@ -182,7 +182,8 @@ Figure link_figure(const CompareResult& result) {
   f.id = "links";
   f.title = "Link utilisation";
   f.caption =
-      "Share of the routed-MoE time in which a link carries data, mean over scored windows. Links are one-way: each is "
+      "Share of the routed-MoE time in which a link between chiplets carries data, mean over scored windows. Links are "
+      "one-way: each is "
       "drawn to the right of its own direction of travel. Squares are compute chiplets, circles IO/memory chiplets.";
   f.table.text_columns = 3;
   f.table.headers = {"model", "mode", "policy", "mean %", "max %", "busiest link"};
@@ -191,6 +192,13 @@ Figure link_figure(const CompareResult& result) {
   for (const Chiplet& c : p.chiplets) {
     if (c.node >= 0 && c.node < p.nodes) at_node[static_cast<size_t>(c.node)] = &c;
     nodes.push_back({{"x", c.x}, {"y", c.y}, {"name", c.name}, {"kind", c.compute ? "compute" : "IO/memory"}});
+  }
+  // A router is drawn at the chiplet it serves: the first one that an on-chip link joins it to.
+  const auto is_node = [&](int node) { return node >= 0 && node < p.nodes; };
+  for (const Link& u : p.links) {
+    if (u.cls != LinkClass::noc || !is_node(u.from) || !is_node(u.to)) continue;
+    const Chiplet*& router = at_node[static_cast<size_t>(u.to)];
+    if (router == nullptr) router = at_node[static_cast<size_t>(u.from)];
   }
   const auto place = [&](int node) {
     return node >= 0 && node < p.nodes ? at_node[static_cast<size_t>(node)] : nullptr;

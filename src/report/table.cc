@@ -28,7 +28,7 @@ void mode_table(const CompareResult& result, const std::string& mode, const Text
   for (const char* stage : kStageNames) table.column(stage, "%");
   table.column("load", "max/mean");
   table.column("energy", "mJ");
-  table.column("EDP", "uJ s");
+  table.column("EDP", "mJ s");
   table.column("origin", "of trace", Align::left);
   for (const std::string& model : models_of(result)) {
     Ps best = 0;
@@ -49,7 +49,7 @@ void mode_table(const CompareResult& result, const std::string& mode, const Text
       for (const double share : stage_shares(r)) cells.push_back(percent(share));
       cells.push_back(fmt::format("{:.2f}", r.load_max_over_mean));
       cells.push_back(significant(static_cast<double>(r.energy.total()) / 1e12));
-      cells.push_back(significant(r.edp_js * 1e6));
+      cells.push_back(significant(r.edp_js * 1e3));
       cells.push_back(r.trace_origin);
       table.row(std::move(cells), r.latency_ps == best);
       first = false;
