@@ -258,21 +258,22 @@ int run(int argc, char** argv) {
   app = add(&root, "version", "Print the version", "", [&] { return version(version_args); });
   json_option(app, version_args.json);
 
-  std::vector<std::string> help_words;
-  add(&root, "help", "Print help of a command", "  sojourn help trace import\n",
-      [&] {
-        const CLI::App* about = &root;
-        for (const std::string& word : help_words) {
-          const std::vector<std::string> known = known_names(about, false);
-          if (std::find(known.begin(), known.end(), word) == known.end()) return unexpected_word(about, word);
-          about = about->get_subcommand(word);
-        }
-        std::fputs(about->help(about == &root ? "" : full_name(about->get_parent())).c_str(), stdout);
-        return static_cast<int>(kDone);
-      })
-      ->add_option("command", help_words, "Command")
-      ->type_name("COMMAND");
+  add(&root, "help", "Print help of a command: sojourn help COMMAND...", "  sojourn help trace import\n",
+      [] { return static_cast<int>(kDone); });
 
+  // CLI11 would take the words after "help" as commands, so they are followed here.
+  if (argc >= 2 && std::string(argv[1]) == "help" && (argc == 2 || argv[2][0] != '-')) {
+    const CLI::App* about = &root;
+    std::string before;
+    for (int i = 2; i < argc; ++i) {
+      const std::vector<std::string> known = known_names(about, false);
+      if (std::find(known.begin(), known.end(), argv[i]) == known.end()) return unexpected_word(about, argv[i]);
+      before = full_name(about);
+      about = about->get_subcommand(argv[i]);
+    }
+    std::fputs(about->help(before).c_str(), stdout);
+    return kDone;
+  }
   try {
     root.parse(argc, argv);
   } catch (const CLI::Success& e) {  // --help, --version

@@ -55,7 +55,7 @@ for row in d["summary"]:
 assert len({(r["mode"], r["policy"], r["against"], r["origin"]) for r in d["summary"]}) == len(d["summary"])
 for wanted in ("vegaEmbed", "Compute pressure", "Link utilisation", "Energy", "Assumptions"):
     assert wanted in page, wanted
-assert "<script src" not in page and "<img" not in page
+assert "default-src 'none'" in page and "<script src" not in page
 
 spans = [e for e in timeline["traceEvents"] if e["ph"] == "X"]
 assert spans

@@ -57,7 +57,8 @@ inline Package sample_package(int side = 4) {
   return p;
 }
 
-inline CompareResult sample_comparison(std::vector<std::string> models = {"mixtral-8x7b", "deepseek-v3", "qwen1.5-moe"}) {
+inline CompareResult sample_comparison(std::vector<std::string> models = {"mixtral-8x7b", "deepseek-v3",
+                                                                          "qwen1.5-moe"}) {
   CompareResult out;
   out.package = sample_package();
   const std::vector<std::string> policies = {"static", "hydra", "moentwine", "pimoe", "hcrmap", "sojourn"};
@@ -80,7 +81,8 @@ inline CompareResult sample_comparison(std::vector<std::string> models = {"mixtr
         r.moe_layers = 24;
         const Ps unit = (*mode == 'p' ? 4'000'000 : 700'000) * static_cast<Ps>(m + 1);
         const Ps q_gain = static_cast<Ps>(q == 2 ? 3 : q);
-        r.stages_ps = {unit / 20, unit, unit * (9 - q_gain) / 5, unit * 2, unit * (12 - q_gain) / 4, unit / 2, unit / 10};
+        r.stages_ps = {unit / 20, unit,     unit * (9 - q_gain) / 5, unit * 2, unit * (12 - q_gain) / 4,
+                       unit / 2,  unit / 10};
         Ps layer = 0;
         for (const Ps s : r.stages_ps) layer += s;
         r.moe_latency_ps = layer * r.moe_layers;
@@ -91,7 +93,14 @@ inline CompareResult sample_comparison(std::vector<std::string> models = {"mixtr
         if (q == 0) base = r.latency_ps;
         r.normalized_latency = static_cast<double>(r.latency_ps) / static_cast<double>(base);
         const Fj e = unit * 90'000;
-        r.energy = {e * 3, e / 4, e * static_cast<Fj>(7 - q) / 4, e / 3, e, e / 2 * static_cast<Fj>(6 - q), e / 50 * static_cast<Fj>(q), e / 200};
+        r.energy = {e * 3,
+                    e / 4,
+                    e * static_cast<Fj>(7 - q) / 4,
+                    e / 3,
+                    e,
+                    e / 2 * static_cast<Fj>(6 - q),
+                    e / 50 * static_cast<Fj>(q),
+                    e / 200};
         r.edp_js = static_cast<double>(r.energy.total()) * 1e-15 * ps_to_s(r.latency_ps);
         r.bytes_dispatch = 1 << 20;
         r.bytes_gather = 1 << 20;
@@ -107,9 +116,11 @@ inline CompareResult sample_comparison(std::vector<std::string> models = {"mixtr
         r.token_reuse = m == 0 ? 0.6 : 1.8;
         for (int w = 0; w < r.windows; ++w) r.window_ps.push_back(r.latency_ps + (w % 5 - 2) * unit);
         for (int c = 0; c < out.package.compute_count; ++c)
-          r.chiplet_load.push_back(0.3 + 0.6 * ((c * 7 + static_cast<int>(m) * 3) % 16) / 16.0 / (1.0 + 0.3 * static_cast<double>(q)));
+          r.chiplet_load.push_back(0.3 + 0.6 * ((c * 7 + static_cast<int>(m) * 3) % 16) / 16.0 /
+                                             (1.0 + 0.3 * static_cast<double>(q)));
         for (size_t u = 0; u < out.package.links.size(); ++u)
-          r.link_util.push_back(static_cast<double>((u * 11 + m * 5) % 48) / 60.0 / (1.0 + 0.15 * static_cast<double>(q)));
+          r.link_util.push_back(static_cast<double>((u * 11 + m * 5) % 48) / 60.0 /
+                                (1.0 + 0.15 * static_cast<double>(q)));
         if (q < 3)
           r.bottleneck = {{"link c1->c2", 300}, {"link c5->c6", 90}, {"compute c3", 60}, {"hbm c3", 30}};
         else
@@ -147,7 +158,8 @@ inline CompareResult sample_comparison(std::vector<std::string> models = {"mixtr
     }
   }
   out.manifest_json =
-      "{\"version\": \"0.0.0\", \"seed\": 1, \"parameters\": {\"hcrmap\": {\"alpha\": 0.8}}, \"assumptions\": [\"bytes a "
+      "{\"version\": \"0.0.0\", \"seed\": 1, \"parameters\": {\"hcrmap\": {\"alpha\": 0.8}}, \"assumptions\": [\"bytes "
+      "a "
       "weight: 1\", \"U_max = 1 a package and window\"]}";
   return out;
 }
