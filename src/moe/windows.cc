@@ -50,6 +50,10 @@ class Arrivals {
     rng_.shuffle(order_);
   }
   int next(int window) { return draw(bags_[order_[domain_of(window)]]); }
+  /// by-domain: another domain begins with this window, so requests of the one before do not go on in it.
+  bool turns(int window) {
+    return mix_ == Mix::by_domain && window > 0 && domain_of(window) != domain_of(window - 1);
+  }
 
  private:
   struct Bag {
@@ -103,10 +107,13 @@ WindowPlan plan_windows(const Trace& trace, const WindowOptions& o) {
   for (int w = 0; w < total; ++w) {
     Window window;
     window.tokens.reserve(static_cast<std::size_t>(o.size));
+    const bool fresh = w == 0 || arrivals.turns(w);
+    if (fresh)
+      for (Cursor& c : slots) c.request = -1;
     auto refill = [&](Cursor& c) {
       if (c.request >= 0 && c.at < requests[static_cast<std::size_t>(c.request)].count) return;
       c.request = arrivals.next(w);
-      c.at = w == 0 && o.mode == Mode::decode
+      c.at = fresh && o.mode == Mode::decode
                  ? static_cast<std::uint32_t>(rng.below(requests[static_cast<std::size_t>(c.request)].count))
                  : 0;
     };

@@ -5,7 +5,8 @@
 //   decode:  `size` sequences advance by one token a window; a finished one is replaced by the next request. At the
 //            start every slot stands at a random place of its request, as in steady state.
 //   mix:     mixed     - the next request comes from all domains together, without replacement until all were used
-//            by-domain - one domain at a time, in blocks of windows
+//            by-domain - one domain at a time, in blocks of windows; requests under way when the domain changes are
+//                        dropped, so that a window holds one domain
 //            drift     - the domain shares turn slowly from one domain to the next over the run
 // Trace tokens are re-sampled by request when the trace is short; the reuse is reported.
 #pragma once
