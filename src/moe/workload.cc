@@ -89,8 +89,7 @@ Result<std::vector<PipelineStage>> partition(const ModelShape& model, const Pack
     }
     return stages;
   };
-  if (per_layer) return cut(moe_layers);
-  for (int n = 1; n <= moe_layers; ++n) {
+  for (int n = per_layer ? moe_layers : 1; n <= moe_layers; ++n) {
     std::vector<PipelineStage> stages = cut(n);
     const bool fits = std::all_of(stages.begin(), stages.end(), [&](const PipelineStage& s) {
       const double wanted = std::ceil(static_cast<double>(s.moe_count) * model.experts * copies);
