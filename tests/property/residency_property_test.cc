@@ -1,0 +1,129 @@
+// Random action sequences on the residency substrate: whatever legal() lets through keeps (1), (2), (28)-(30).
+#include "random_package.h"
+#include "residency/residency.h"
+
+using namespace kit;
+
+namespace {
+
+struct Flight {
+  int pending, retire, source;
+};
+
+}  // namespace
+
+TEST_CASE("residency: no legal sequence breaks capacity, replica counts, the budget or the publication protocol") {
+  CHECK(rc::check("random sequences", [] {
+    const int layers = pick(1, 3), experts = pick(1, 6);
+    const Bytes size = pick(1, 300);
+    const Package p = random_package(size * pick(1, 12));
+    Rng rng(static_cast<std::uint64_t>(pick(0, 1 << 20)), "residency");
+    std::vector<Bytes> fixed;
+    for (std::size_t s = 0; s < p.bank_sets.size(); ++s) fixed.push_back(static_cast<Bytes>(rng.below(20)));
+    Residency r(p, layers, experts, size, fixed);
+    for (int l = 0; l < layers; ++l)
+      for (int e = 0; e < experts; ++e) {
+        bool placed = false;
+        for (int attempt = 0; !placed && attempt < 50; ++attempt) placed = r.place(l, e, usable_location(p, rng));
+        if (!placed) return;  // too small a package for this model
+      }
+    ResidencyLimits limits;
+    limits.replicas_max = pick(1, 4);
+    limits.budget = size * (layers * experts + pick(0, 6));
+    limits.updates_max = 1000;
+    limits.age_min = pick(0, 2);
+    std::vector<Flight> flights;
+    std::vector<int> held;  // replicas with a group in flight
+    std::vector<std::pair<int, int>> owner;
+    for (int step = 0; step < 120; ++step) {
+      const std::uint32_t version = r.version();
+      const int window = step / 4;
+      const int op = static_cast<int>(rng.below(10));
+      const int layer = static_cast<int>(rng.below(layers)), expert = static_cast<int>(rng.below(experts));
+      const auto live = r.replicas(layer, expert);
+      bool grew = false;
+      if (op < 5) {
+        Action a;
+        a.kind = static_cast<ActionKind>(1 + rng.below(5));
+        a.layer = layer;
+        a.expert = expert;
+        a.replica = rng.below(3) == 0 ? -1 : live[rng.below(live.size())];
+        if (rng.below(8) == 0) a.replica = static_cast<int>(rng.below(r.slot_count()));
+        a.to = random_location(p, rng);
+        if (legal(a, r, limits, window, 0, {}) == Verdict::ok && a.kind != ActionKind::retain) {
+          if (a.kind == ActionKind::evict) {
+            r.retire(a.replica);
+            grew = true;
+          } else {
+            const int source = migration_source(a, r);
+            RC_ASSERT(r.replica(source).state == ReplicaState::live);
+            const int pending = r.begin(a);
+            RC_ASSERT(r.replica(pending).state == ReplicaState::pending);
+            r.acquire(source, window);
+            flights.push_back({pending, a.replica, source});
+          }
+        }
+      } else if (op < 7 && !flights.empty()) {
+        const std::size_t i = rng.below(flights.size());
+        const Flight f = flights[i];
+        flights.erase(flights.begin() + static_cast<std::ptrdiff_t>(i));
+        r.publish(f.pending, f.retire, window);
+        r.release(f.source);
+        RC_ASSERT(r.replica(f.pending).version > version);
+        grew = true;
+      } else if (op < 9) {
+        held.push_back(live[rng.below(live.size())]);
+        owner.emplace_back(layer, expert);
+        r.acquire(held.back(), window);
+      } else if (!held.empty()) {
+        const std::size_t i = rng.below(held.size());
+        r.release(held[i]);
+        held.erase(held.begin() + static_cast<std::ptrdiff_t>(i));
+        owner.erase(owner.begin() + static_cast<std::ptrdiff_t>(i));
+      }
+      RC_ASSERT((grew ? r.version() > version : r.version() == version));
+
+      // The ledger, recomputed from the slots.
+      std::vector<Bytes> used;
+      for (std::size_t s = 0; s < fixed.size(); ++s) used.push_back((fixed[s] + p.bank_sets[s].count - 1) / p.bank_sets[s].count);
+      int count = 0, live_count = 0;
+      for (int id = 0; id < r.slot_count(); ++id) {
+        const Replica& replica = r.replica(id);
+        if (replica.state == ReplicaState::free) continue;
+        ++count;
+        live_count += replica.state == ReplicaState::live;
+        const int n = p.bank_sets[replica.at.bank_set].count;
+        used[replica.at.bank_set] += (size + n - 1) / n;
+      }
+      for (std::size_t s = 0; s < used.size(); ++s) {
+        const BankSet& set = p.bank_sets[s];
+        RC_ASSERT(r.used(static_cast<int>(s)) == used[s] * set.count);
+        for (int b = 0; b < set.count; ++b)
+          RC_ASSERT(used[s] <= std::max(p.banks[set.first_bank + b].usable(), (fixed[s] + set.count - 1) / set.count));
+      }
+      RC_ASSERT(r.resident_bytes() == count * size);
+      RC_ASSERT(r.live_count() == live_count);
+      RC_ASSERT(r.budget_bytes() <= limits.budget);
+      RC_ASSERT(r.migrations_in_flight() == static_cast<int>(flights.size()));
+      for (int l = 0; l < layers; ++l)
+        for (int e = 0; e < experts; ++e) {
+          const auto ids = r.replicas(l, e);
+          RC_ASSERT(!ids.empty());
+          RC_ASSERT(static_cast<int>(ids.size()) <= limits.replicas_max);
+          for (std::size_t i = 0; i < ids.size(); ++i) {
+            const Replica& replica = r.replica(ids[i]);
+            RC_ASSERT(replica.state == ReplicaState::live);  // never a pending one
+            RC_ASSERT(replica.layer == l);
+            RC_ASSERT(replica.expert == e);
+            for (std::size_t j = 0; j < i; ++j) RC_ASSERT(!(r.replica(ids[j]).at == replica.at));
+          }
+        }
+      for (std::size_t i = 0; i < held.size(); ++i) {
+        const Replica& replica = r.replica(held[i]);
+        RC_ASSERT(replica.state == ReplicaState::live || replica.state == ReplicaState::draining);
+        RC_ASSERT(replica.layer == owner[i].first);
+        RC_ASSERT(replica.expert == owner[i].second);
+      }
+    }
+  }));
+}
