@@ -34,7 +34,8 @@ TEST_CASE("JSON doubles are the shortest text that reads back to the same value"
   CHECK(json_double(-0.0) == "0");
   CHECK(json_double(std::nan("")) == "null");
   CHECK(json_double(std::numeric_limits<double>::infinity()) == "null");
-  for (const double v : {1.0 / 3, 1e300, 5e-324, 123456789.123, -2.5}) CHECK(std::strtod(json_double(v).c_str(), nullptr) == v);
+  for (const double v : {1.0 / 3, 1e300, 5e-324, 123456789.123, -2.5})
+    CHECK(std::strtod(json_double(v).c_str(), nullptr) == v);
 }
 
 TEST_CASE("compare JSON parses, keeps integers exact and differs only in wall_s between equal runs") {
