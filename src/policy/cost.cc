@@ -24,7 +24,8 @@ CostModel::CostModel(const Package& package, const ModelShape& model) : package_
     stream_s_.push_back(bw > 0 ? expert_bytes_ / bw : 1e9);
     if (s.usable >= model.expert_bytes() && bw > 0) streams_per_s += bw / std::max(1.0, expert_bytes_);
   }
-  for (const Link& l : package.links) link_rate_.push_back(std::max(1.0, static_cast<double>(l.bandwidth.per_second())));
+  for (const Link& l : package.links)
+    link_rate_.push_back(std::max(1.0, static_cast<double>(l.bandwidth.per_second())));
   all_tokens_per_s_ = std::max(tokens_per_s, 1e-12);
   all_streams_per_s_ = std::max(streams_per_s, 1e-12);
 }

@@ -27,7 +27,8 @@ void FastMapper::map(const CostModel& cost, const DirectoryView& directory, cons
     entries_.clear();
     epoch_ = 1;
   }
-  if (entries_.size() < static_cast<size_t>(directory.experts())) entries_.resize(static_cast<size_t>(directory.experts()));
+  if (entries_.size() < static_cast<size_t>(directory.experts()))
+    entries_.resize(static_cast<size_t>(directory.experts()));
   if (next_.size() < task.groups.size()) next_.resize(task.groups.size());
   flow_.assign(n * n, 0);
   seen_.clear();

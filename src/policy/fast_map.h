@@ -36,7 +36,7 @@ class FastMapper {
  private:
   struct Entry {
     std::uint32_t epoch = 0;
-    int replica = -1;       ///< the only replica; -1: several
+    int replica = -1;  ///< the only replica; -1: several
     int chiplet = 0;
     int tokens = 0;
     int first = -1, last = -1;  ///< chain of deferred groups

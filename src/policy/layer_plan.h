@@ -3,8 +3,8 @@
 // A plan holds the replicas and mean demand of every expert of a layer. Tokens of an expert with several replicas are
 // poured over them so that their chiplets' queues level out (what the fast mapper does, in the fluid limit); a replica
 // that gets nothing is not woken and streams nothing.
-//   J = (sum_c q_c^8 + sum_b m_b^8)^(1/8): a smooth max of compute queues q and bank service m [R], so that relieving one
-//   of several equally full resources counts for something. T = max is reported by time().
+//   J = (sum_c q_c^8 + sum_b m_b^8)^(1/8): a smooth max of compute queues q and bank service m [R], so that relieving
+//   one of several equally full resources counts for something. T = max is reported by time().
 #pragma once
 #include <span>
 #include <vector>
@@ -16,8 +16,11 @@ namespace sojourn {
 class LayerPlan {
  public:
   LayerPlan(const CostModel& cost, int experts)
-      : load(cost), demand(static_cast<size_t>(experts)), at(static_cast<size_t>(experts)),
-        tokens(static_cast<size_t>(experts)), cost_(&cost) {}
+      : load(cost),
+        demand(static_cast<size_t>(experts)),
+        at(static_cast<size_t>(experts)),
+        tokens(static_cast<size_t>(experts)),
+        cost_(&cost) {}
 
   /// Pours everything anew: single replicas first, then the others by descending tokens.
   void rebuild();
@@ -28,9 +31,9 @@ class LayerPlan {
   void set_replicas(int e, std::vector<Location> replicas);  ///< and re-pours that expert
 
   LayerLoad load;
-  std::vector<Demand> demand;                ///< [expert]
-  std::vector<std::vector<Location>> at;     ///< [expert]
-  std::vector<std::vector<double>> tokens;   ///< [expert][replica] poured
+  std::vector<Demand> demand;               ///< [expert]
+  std::vector<std::vector<Location>> at;    ///< [expert]
+  std::vector<std::vector<double>> tokens;  ///< [expert][replica] poured
 
  private:
   [[nodiscard]] static double smooth_of(const LayerLoad& load);
@@ -48,7 +51,8 @@ struct CopyChoice {
   double gain = 0;
 };
 /// The best extra replica of `plan`: of the `experts` busiest experts on the fullest chiplet and bank set, to the
-/// `targets` chiplets with the shortest queue, in every tier for which `fits(Location)`. `may_copy(e)` is budget and R^max.
+/// `targets` chiplets with the shortest queue, in every tier for which `fits(Location)`. `may_copy(e)` is budget and
+/// R^max.
 template <class MayCopy, class Fits>
 [[nodiscard]] CopyChoice best_copy(const CostModel& cost, const LayerPlan& plan, int experts, int targets,
                                    const MayCopy& may_copy, const Fits& fits) {

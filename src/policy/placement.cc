@@ -56,7 +56,9 @@ bool PlacementBuilder::put(int layer, int expert, const Location& at) {
 
 bool PlacementBuilder::find_tier(Tier t, int layer, int c, bool balance, Location& at) const {
   int best = -1;
-  const auto held = [&](int s) { return in_layer_[static_cast<size_t>(layer) * room_.size() + static_cast<size_t>(s)]; };
+  const auto held = [&](int s) {
+    return in_layer_[static_cast<size_t>(layer) * room_.size() + static_cast<size_t>(s)];
+  };
   for (int s : task_.package->visible(t, c)) {
     if (room(s) <= 0) continue;
     if (best < 0 || (balance && held(s) < held(best))) best = s;
@@ -130,7 +132,8 @@ bool fill_tiers(PlacementBuilder& builder, std::vector<FillItem> items, bool bal
   bool complete = true;
   for (const Key& k : keys) {
     const FillItem& it = items[k.item];
-    const size_t e = static_cast<size_t>(it.layer) * static_cast<size_t>(profile.experts) + static_cast<size_t>(it.expert);
+    const size_t e =
+        static_cast<size_t>(it.layer) * static_cast<size_t>(profile.experts) + static_cast<size_t>(it.expert);
     if (it.copy && (total <= owed - (has[e] ? 0 : 1) || !builder.may_copy(it.layer, it.expert))) continue;
     Location at;
     const bool found = it.copy ? builder.find_at(it.layer, it.chiplet, balance, at)

@@ -1,12 +1,13 @@
 // Layouts before the first window: a builder that can only make legal ones, and the filling of the tiers.
 //
 // Capacity (1): a replica in a bank set of n banks takes ceil(S/n) of each, so a set with U usable bytes holds
-// floor(floor(U/n) / ceil(S/n)) replicas. A tier that cannot hold one expert is thereby masked. Budget (2): copies beyond
-// the first are refused when S (replicas + 1) > B_res.
+// floor(floor(U/n) / ceil(S/n)) replicas. A tier that cannot hold one expert is thereby masked. Budget (2): copies
+// beyond the first are refused when S (replicas + 1) > B_res.
 //
 // Tier filling [R] (6.5 says only "hot near, warm HBM, cold DRAM"): experts in descending density, which is activity in
-// steps of 1/64 and then rank by demand within the layer, so that layers of one package share the near tiers evenly; the
-// first tier in the order SRAM, HBM, DRAM with room at the chosen chiplet, then the same at other chiplets, nearest first.
+// steps of 1/64 and then rank by demand within the layer, so that layers of one package share the near tiers evenly;
+// the first tier in the order SRAM, HBM, DRAM with room at the chosen chiplet, then the same at other chiplets, nearest
+// first.
 #pragma once
 #include <span>
 #include <string>

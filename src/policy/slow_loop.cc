@@ -110,7 +110,9 @@ class Search {
                   f(static_cast<double>(plan.at[static_cast<size_t>(c.action.expert)].size())),
                   f(static_cast<double>(from.tier)),
                   f(static_cast<double>(to.tier)),
-                  f(c.action.kind == ActionKind::evict ? -1.0 : c.action.replica < 0 ? 1.0 : 0.0),
+                  f(c.action.kind == ActionKind::evict ? -1.0
+                    : c.action.replica < 0             ? 1.0
+                                                       : 0.0),
                   f(p.link),
                   f(p.bank),
                   f(p.load),
@@ -124,7 +126,8 @@ class Search {
     const auto may = [&](int e) {
       return static_cast<int>(dir.replicas(l, e).size()) < view_.limits->replicas_max && !dir.has_pending(l, e);
     };
-    const CopyChoice free = best_copy(cost_, plan, s_.experts, s_.targets, may, [&](const Location& to) { return room(to); });
+    const CopyChoice free =
+        best_copy(cost_, plan, s_.experts, s_.targets, may, [&](const Location& to) { return room(to); });
     if (free.expert < 0 || budget_left_ <= 0) return free;
     // The engine reads a new copy from the nearest replica; exposure is estimated from the oldest.
     const Location from = dir.replica(dir.replicas(l, free.expert).front()).at;
@@ -132,8 +135,8 @@ class Search {
     return {};
   }
 
-  /// Moves of the busiest experts of the fullest bank set (or chiplet) to where they cost least; when every near tier of a
-  /// chiplet is full, the demotion of its coldest near replica that would make room.
+  /// Moves of the busiest experts of the fullest bank set (or chiplet) to where they cost least; when every near tier
+  /// of a chiplet is full, the demotion of its coldest near replica that would make room.
   void nearer(int l, std::vector<SlowCandidate>& out) const {
     const LayerPlan& plan = plans_[static_cast<size_t>(l)];
     const DirectoryView& dir = *view_.directory;
@@ -176,7 +179,8 @@ class Search {
     }
   }
 
-  /// Demotes the replica of set `full` whose activity is least over all layers, if it is much colder than the one waiting.
+  /// Demotes the replica of set `full` whose activity is least over all layers, if it is much colder than the one
+  /// waiting.
   void make_room(const Location& full, double waiting_active, double gain, std::vector<SlowCandidate>& out) const {
     const DirectoryView& dir = *view_.directory;
     int bl = -1, be = -1, bid = -1;
@@ -245,8 +249,8 @@ class Amortised final : public SlowController {
   void score(const SlowState& state, std::vector<SlowCandidate>& candidates) override {
     const Pressure* p = state.view->pressure;
     const double horizon = std::max(s_.horizon, static_cast<double>(state.view->limits->age_min));
-    const bool busy = s_.migration_aware && p != nullptr &&
-                      ((s_.link_aware && p->link > s_.defer_link) || p->mig > s_.defer_mig);
+    const bool busy =
+        s_.migration_aware && p != nullptr && ((s_.link_aware && p->link > s_.defer_link) || p->mig > s_.defer_mig);
     for (SlowCandidate& c : candidates) {
       const bool moves = c.action.kind != ActionKind::evict;
       const double cost = s_.migration_aware && moves ? s_.alpha_mig * c.exposed_s : 0.0;

@@ -1,12 +1,13 @@
-// HCRMap's slow loop (6.3-6.6) with the decision rule behind an interface: candidates are generated and made legal here,
-// a SlowController scores them, and at most U^max with a score above no-op's 0 are issued.
+// HCRMap's slow loop (6.3-6.6) with the decision rule behind an interface: candidates are generated and made legal
+// here, a SlowController scores them, and at most U^max with a score above no-op's 0 are issued.
 //
-// Candidate set H_w, as in Algorithm 1: persistent hot experts (copies that relieve the fullest chiplet or bank set, and
-// moves to a nearer tier), warm experts that overflow a near tier (swap: demote a colder one first), stale replicas
+// Candidate set H_w, as in Algorithm 1: persistent hot experts (copies that relieve the fullest chiplet or bank set,
+// and moves to a nearer tier), warm experts that overflow a near tier (swap: demote a colder one first), stale replicas
 // (evict). The amortised controller is the rule of 6.6 in closed form:
 //   score = phi H (J - J') - alpha_mig T_exposed,   phi = clamp(1 - sigma / d-bar, 0, 1)
-// with J the smooth layer time (layer_plan.h), H the horizon in windows (at least A^min), T_exposed the transfer time of S
-// times the foreground utilisation of its path and banks. [R]: the paper learns this value with a masked Double DQN.
+// with J the smooth layer time (layer_plan.h), H the horizon in windows (at least A^min), T_exposed the transfer time
+// of S times the foreground utilisation of its path and banks. [R]: the paper learns this value with a masked Double
+// DQN.
 #pragma once
 #include <array>
 #include <memory>
@@ -21,12 +22,12 @@ inline constexpr int kSlowFeatures = 16;
 
 struct SlowCandidate {
   Action action;
-  double gain_s = 0;      ///< J - J' of the layer a window, at the smoothed demand
-  double exposed_s = 0;   ///< foreground time its migration may expose
-  double persistence = 1; ///< phi
-  double layer_s = 0;     ///< J of its layer
+  double gain_s = 0;                            ///< J - J' of the layer a window, at the smoothed demand
+  double exposed_s = 0;                         ///< foreground time its migration may expose
+  double persistence = 1;                       ///< phi
+  double layer_s = 0;                           ///< J of its layer
   std::array<float, kSlowFeatures> features{};  ///< for learned controllers; see fill_features()
-  double score = 0;       ///< set by the controller; no-op scores 0
+  double score = 0;                             ///< set by the controller; no-op scores 0
 };
 
 struct SlowState {
@@ -42,11 +43,11 @@ class SlowController {
 };
 
 struct SlowSettings {
-  double horizon = 32;        ///< H, windows
-  double hysteresis = 0.01;   ///< least gain as a share of the layer's J
+  double horizon = 32;       ///< H, windows
+  double hysteresis = 0.01;  ///< least gain as a share of the layer's J
   double alpha_mig = 2;
   double defer_link = 0.85, defer_mig = 0.5;  ///< no new migration above these pressures
-  int layers = 4;             ///< layers with the largest J - ideal that are searched a window
+  int layers = 4;                             ///< layers with the largest J - ideal that are searched a window
   int experts = 6, targets = 6;
   bool migration_aware = true, link_aware = true, hbm = true;
 };

@@ -2,16 +2,16 @@
 //
 // Placement (35)-(36), before the first window, over the warm-up profile:
 //   C_place = alpha_p D_src + beta_p Q_c + chi_p U_bank + psi_p U_cap - eta_p D_div
-// D_src = demand-weighted hops / diameter; Q_c and U_bank = compute queue and bank service of the layer with this replica,
-// over the layer's ideal time; U_cap = share of the tier's places in use; D_div = hops to the nearest copy / diameter.
-// The paper gives neither the weights nor the normalisation [R]: with all weights 1 the distance outweighs every queue, so
-// the defaults below were chosen on warm-up profiles. Experts go hottest first, all layers rank by rank. An expert that a
-// near tier could hold goes to a shared tier only when near banks would bound the layer, or when its layer's share of near
-// places is used up (cold experts keep "one legal replica in the shared capacity tier").
+// D_src = demand-weighted hops / diameter; Q_c and U_bank = compute queue and bank service of the layer with this
+// replica, over the layer's ideal time; U_cap = share of the tier's places in use; D_div = hops to the nearest copy /
+// diameter. The paper gives neither the weights nor the normalisation [R]: with all weights 1 the distance outweighs
+// every queue, so the defaults below were chosen on warm-up profiles. Experts go hottest first, all layers rank by
+// rank. An expert that a near tier could hold goes to a shared tier only when near banks would bound the layer, or when
+// its layer's share of near places is used up (cold experts keep "one legal replica in the shared capacity tier").
 // Copies [R]: while budget B_res and capacity last, the copy with the largest fall of the smooth layer time J over all
 // layers (layer_plan.h), which counts the extra stream of its bank; none below `copy_gain` of J.
-// Slow loop: slow_loop.h. Fast loop: fast_map.h. Ablations: link_aware, bank_aware, load_aware, migration_aware drop the
-// terms of that pressure everywhere; hbm_tier = false masks HBM (used only if nothing else holds an expert);
+// Slow loop: slow_loop.h. Fast loop: fast_map.h. Ablations: link_aware, bank_aware, load_aware, migration_aware drop
+// the terms of that pressure everywhere; hbm_tier = false masks HBM (used only if nothing else holds an expert);
 // fast_map = false sends a group to the replica nearest its source.
 #include <numeric>
 
@@ -146,12 +146,14 @@ class HcrmapPolicy final : public Policy {
           if (builder.room(s) <= 0) continue;
           const double bank = plan.load.bank[static_cast<size_t>(s)] + d.active * cost.stream_s(s);
           const double queue = plan.load.compute[static_cast<size_t>(c)] + cost.compute_s(c, d.tokens, d.active);
-          const double hops = d.tokens > 0 ? hop[static_cast<size_t>(e) * static_cast<size_t>(cost.chiplets()) +
-                                                 static_cast<size_t>(c)] /
-                                                 d.tokens
-                                           : 0.0;
-          const double total = s_.alpha_p * (hops + static_cast<double>(cost.set_route(s, c).size())) / cost.diameter() +
-                               s_.beta_p * queue / ideal + s_.chi_p * bank / ideal + s_.psi_p / (1.0 + room[t]);
+          const double hops =
+              d.tokens > 0
+                  ? hop[static_cast<size_t>(e) * static_cast<size_t>(cost.chiplets()) + static_cast<size_t>(c)] /
+                        d.tokens
+                  : 0.0;
+          const double total =
+              s_.alpha_p * (hops + static_cast<double>(cost.set_route(s, c).size())) / cost.diameter() +
+              s_.beta_p * queue / ideal + s_.chi_p * bank / ideal + s_.psi_p / (1.0 + room[t]);
           if (tier != Tier::dram) near_best = std::min(near_best, bank);
           if (found && total >= best_cost) continue;
           best = {tier, c, s};
@@ -194,7 +196,8 @@ class HcrmapPolicy final : public Policy {
   }
 
   /// D_div of (36): among places within eta_p of the best gain, the one farthest from the copies there are.
-  void diversify(const CostModel& cost, const LayerPlan& plan, const PlacementBuilder& builder, int l, CopyChoice& c) const {
+  void diversify(const CostModel& cost, const LayerPlan& plan, const PlacementBuilder& builder, int l,
+                 CopyChoice& c) const {
     (void)l;
     const auto& have = plan.at[static_cast<size_t>(c.expert)];
     const double now = plan.smooth(), least = c.gain * (1.0 - s_.eta_p);
@@ -241,9 +244,8 @@ Settings settings_of(const ParamSet& p) {
   s.fast_map = p.flag("fast_map");
   s.copies = p.flag("copies");
   s.slow = p.word("slow") != "none";
-  s.map = {load ? p.number("omega_q") : 0.0,   link ? p.number("omega_p") : 0.0,
-           bank ? p.number("omega_b") : 0.0,   bank ? p.number("omega_s") : 0.0,
-           static_cast<int>(p.integer("block")), p.word("normalise") == "minmax"};
+  s.map = {load ? p.number("omega_q") : 0.0, link ? p.number("omega_p") : 0.0,     bank ? p.number("omega_b") : 0.0,
+           bank ? p.number("omega_s") : 0.0, static_cast<int>(p.integer("block")), p.word("normalise") == "minmax"};
   SlowSettings& w = s.slow_loop;
   w.horizon = p.number("horizon");
   w.hysteresis = p.flag("migration_aware") ? p.number("hysteresis") : 0.0;
@@ -272,19 +274,32 @@ void register_policies_hcrmap(PolicyRegistry& registry) {
        "multi-level residency, bounded copies and pressure-aware token mapping (HCRMap, arXiv 2607.11586)",
        {num("alpha_p", 0.1, 1e3, "weight of source distance in (36)", "[R], tuned"),
         num("beta_p", 1.0, 1e3, "weight of the compute queue in (36)", "[R]"),
-        num("chi_p", 1.0, 1e3, "weight of bank pressure in (36)", "[R]"),
+        num("chi_p", 0.3, 1e3, "weight of bank pressure in (36)", "[R], tuned"),
         num("psi_p", 0.1, 1e3, "weight of capacity scarcity in (36)", "[R], tuned"),
         num("eta_p", 0.1, 1.0, "gain that may be given up for location diversity, as a share", "[R], tuned"),
-        num("near_full", 0.7, 1e3, "near-bank service over ideal time above which shared tiers help", "[R]"),
-        num("copy_gain", 0.002, 1.0, "least fall of the layer time for an initial copy, as a share", "[R]"),
+        num("near_full", 1.0, 1e3, "near-bank service over ideal time above which shared tiers help", "[R], tuned"),
+        num("copy_gain", 0.0002, 1.0, "least fall of the smooth layer time for an initial copy, as a share",
+            "[R], tuned"),
         num("omega_q", 0.4, 1e3, "weight of queued service in (39)", "[R]"),
         num("omega_p", 0.2, 1e3, "weight of path pressure in (39)", "[R]"),
         num("omega_b", 0.2, 1e3, "weight of bank pressure in (39)", "[R]"),
         num("omega_s", 0.2, 1e3, "weight of the stream a replica would start in (39)", "[R]"),
         {"block", Unit::tokens, I{64}, 1, 65536, {}, "tokens mapped before the counters are updated", "[R], 6.7"},
-        {"normalise", Unit::none, std::string("time"), -1e300, 1e300, {"time", "minmax"},
-         "scale of the four terms: seconds, or 0..1 over the legal replicas", "[R]"},
-        {"slow", Unit::none, std::string("amortised"), -1e300, 1e300, {"amortised", "none"}, "slow-loop controller",
+        {"normalise",
+         Unit::none,
+         std::string("time"),
+         -1e300,
+         1e300,
+         {"time", "minmax"},
+         "scale of the four terms: seconds, or 0..1 over the legal replicas",
+         "[R]"},
+        {"slow",
+         Unit::none,
+         std::string("amortised"),
+         -1e300,
+         1e300,
+         {"amortised", "none"},
+         "slow-loop controller",
          "[R] for the Double DQN of 6.3"},
         {"horizon", Unit::windows, 32.0, 0.0, 1e6, {}, "windows over which an action must pay", "[R]"},
         num("hysteresis", 0.01, 1.0, "least gain of an action as a share of its layer's time", "[R]"),
@@ -292,9 +307,12 @@ void register_policies_hcrmap(PolicyRegistry& registry) {
         num("defer_link", 0.85, 1e3, "link pressure above which no migration starts", "[R], 6.8"),
         num("defer_mig", 0.5, 1e3, "migration pressure above which no migration starts", "[R], 6.8"),
         {"search_layers", Unit::none, I{4}, 1, 4096, {}, "layers searched a window, those farthest from ideal", "ours"},
-        flag("link_aware", "use link pressure"), flag("bank_aware", "use bank pressure"),
-        flag("load_aware", "use compute-load pressure"), flag("migration_aware", "weigh and defer migrations"),
-        flag("hbm_tier", "use HBM"), flag("fast_map", "fast token mapping; off: nearest replica"),
+        flag("link_aware", "use link pressure"),
+        flag("bank_aware", "use bank pressure"),
+        flag("load_aware", "use compute-load pressure"),
+        flag("migration_aware", "weigh and defer migrations"),
+        flag("hbm_tier", "use HBM"),
+        flag("fast_map", "fast token mapping; off: nearest replica"),
         flag("copies", "initial copies within the budget")}},
       [](const ParamSet& p) -> std::unique_ptr<Policy> { return std::make_unique<HcrmapPolicy>(settings_of(p)); });
 }

@@ -6,11 +6,11 @@
 //   D[l+1][c][j] = b (1/k) sum_i n[l][c][i] P_l[i][j] (scaled to j's layer total) + (1 - b) EWMA[l+1][c][j]
 //   min over m: experts -> chiplets   sum_c sum_j D[c][j] bytes_tok (hops(c, m(j)) + hops(m(j), c))
 //   subject to |m^-1(c)| <= ceil(E / |C|): equal counts, no notion of load.
-// Annealing: swap two experts (or move one into an empty slot); T0 = t0_share * cost / E, factor 0.95, E * moves moves a
-// temperature. The start is greedy: hottest expert first, to its cheapest chiplet with a free slot.
-// Online: `layers` layers a window (round robin) are re-annealed from their current layout at a low temperature; a
-// relocation is asked for when horizon * (hop bytes saved a window) > S * hops(old, new). A DRAM replica that keeps its
-// bank set moves no bytes over links, only its execution chiplet.
+// Annealing: swap two experts (or move one into an empty slot); T0 = t0_share * cost / E, factor 0.95, E * moves moves
+// a temperature. The start is greedy: hottest expert first, to its cheapest chiplet with a free slot. Online: `layers`
+// layers a window (round robin) are re-annealed from their current layout at a low temperature; a relocation is asked
+// for when horizon * (hop bytes saved a window) > S * hops(old, new). A DRAM replica that keeps its bank set moves no
+// bytes over links, only its execution chiplet.
 #include <numeric>
 
 #include "base/rng.h"
@@ -136,25 +136,31 @@ class HydraPolicy final : public Policy {
   void decide(const PolicyView& view, std::vector<Action>& out) override {
     if (view.layers <= 0 || view.experts <= 1 || s_.relocations <= 0) return;
     if (!cost_.made_for(view.package, view.model)) cost_ = CostModel(*view.package, *view.model);
-    std::vector<Move> moves;
+    std::vector<Group> moves;
     const int turns = std::min(s_.layers, view.layers);
     for (int i = 0; i < turns; ++i) {
       const int l = static_cast<int>((static_cast<std::int64_t>(view.window) * turns + i) % view.layers);
       collect(view, l, moves);
     }
-    std::stable_sort(moves.begin(), moves.end(), [](const Move& a, const Move& b) {
+    std::stable_sort(moves.begin(), moves.end(), [](const Group& a, const Group& b) {
       if (a.gain != b.gain) return a.gain > b.gain;
-      return a.action.layer != b.action.layer ? a.action.layer < b.action.layer : a.action.expert < b.action.expert;
+      const Action &x = a.actions.front(), &y = b.actions.front();
+      return x.layer != y.layer ? x.layer < y.layer : x.expert < y.expert;
     });
     std::vector<int> promised(view.package->bank_sets.size(), 0);
-    for (const Move& m : moves) {
-      if (static_cast<int>(out.size()) >= s_.relocations) break;
-      const auto set = static_cast<size_t>(m.action.to.bank_set);
-      const Bytes n = std::max(1, view.package->bank_sets[set].count);
-      const Bytes need = (view.directory->expert_bytes() + n - 1) / n * n;
-      if (view.directory->free_bytes(m.action.to.bank_set) < (promised[set] + 1) * need) continue;
-      ++promised[set];
-      out.push_back(m.action);
+    for (const Group& g : moves) {
+      if (out.size() + g.actions.size() > static_cast<size_t>(s_.relocations)) continue;
+      bool fits = true;
+      std::vector<int> with = promised;
+      for (const Action& a : g.actions) {
+        const auto set = static_cast<size_t>(a.to.bank_set);
+        const Bytes n = std::max(1, view.package->bank_sets[set].count);
+        const Bytes need = (view.directory->expert_bytes() + n - 1) / n * n;
+        fits = fits && view.directory->free_bytes(a.to.bank_set) >= ++with[set] * need;
+      }
+      if (!fits) continue;
+      promised = with;
+      out.insert(out.end(), g.actions.begin(), g.actions.end());
     }
   }
 
@@ -165,9 +171,10 @@ class HydraPolicy final : public Policy {
   [[nodiscard]] double budget_factor(double /*common*/) const override { return 1.0; }
 
  private:
-  struct Move {
-    Action action;
-    double gain = 0;  ///< hop-bytes saved over the horizon less those the move costs
+  /// Moves that only together keep every chiplet's count of experts: a swap, a longer cycle, or a chain into a free slot.
+  struct Group {
+    std::vector<Action> actions;
+    double gain = 0;  ///< hop-bytes saved over the horizon less those the moves cost
   };
 
   /// predicted_[expert][chiplet]: demand of `layer` by source, from the layer before it and its own history.
@@ -196,7 +203,7 @@ class HydraPolicy final : public Policy {
     for (size_t i = 0; i < n; ++i) predicted_[i] = keep * predicted_[i] + scale * next_[i];
   }
 
-  void collect(const PolicyView& view, int l, std::vector<Move>& moves) {
+  void collect(const PolicyView& view, int l, std::vector<Group>& moves) {
     predict(*view.profile, view.model->top_k, l, view.source);
     hop_table(cost_, predicted_, view.experts, table_);
     std::vector<int> chip(static_cast<size_t>(view.experts)), first(chip.size());
@@ -210,21 +217,45 @@ class HydraPolicy final : public Policy {
     // A tenth of the first temperature: the layout is refined, not made anew.
     const double t0 = 0.1 * s_.t0_share * annealer.cost(chip) / std::max(1, view.experts);
     annealer.run(chip, t0, 0.7, s_.temperatures_online, s_.moves, rng);
+    // Follow each move to the expert that has to make room for it, until the cycle closes or a slot is free.
+    std::vector<int> used(static_cast<size_t>(cost_.chiplets()), 0);
+    for (int c : old) ++used[static_cast<size_t>(c)];
+    const int slots = (view.experts + cost_.chiplets() - 1) / cost_.chiplets();
+    std::vector<char> taken(chip.size(), 0);
     for (int e = 0; e < view.experts; ++e) {
-      const auto i = static_cast<size_t>(e);
-      if (chip[i] == old[i] || view.directory->has_pending(l, e)) continue;
-      const Replica& r = view.directory->replica(first[i]);
-      const int target = shared_or_own(*view.package, r.at, chip[i]);
-      if (target < 0) continue;
-      const double saved = 2 * (annealer.at(e, old[i]) - annealer.at(e, chip[i])) * cost_.token_bytes();
-      const auto& sets = view.package->bank_sets;
-      const auto path = view.package->route_chiplets(sets[static_cast<size_t>(r.at.bank_set)].owner,
-                                                     sets[static_cast<size_t>(target)].owner);
-      const double moved = cost_.expert_bytes() * static_cast<double>(path.size());
-      const double gain = s_.horizon * saved - moved;
-      if (gain <= 0) continue;
-      moves.push_back({{ActionKind::relocate, l, e, first[i], {r.at.tier, chip[i], target}}, gain});
+      Group g;
+      bool whole = true;
+      for (int next = e; next >= 0 && whole;) {
+        const auto i = static_cast<size_t>(next);
+        if (chip[i] == old[i] || taken[i]) {
+          whole = false;
+          break;
+        }
+        taken[i] = 1;
+        whole = add_move(view, annealer, l, next, old[i], chip[i], first[i], g);
+        const int to = chip[i];
+        if (to == old[static_cast<size_t>(e)] || used[static_cast<size_t>(to)] < slots) break;
+        next = -1;
+        for (int f = 0; f < view.experts && next < 0; ++f)
+          if (old[static_cast<size_t>(f)] == to && chip[static_cast<size_t>(f)] != to && !taken[static_cast<size_t>(f)]) next = f;
+        whole = whole && next >= 0;
+      }
+      if (whole && !g.actions.empty() && g.gain > 0) moves.push_back(std::move(g));
     }
+  }
+
+  bool add_move(const PolicyView& view, const Annealer& annealer, int l, int e, int from, int to, int replica, Group& g) {
+    if (view.directory->has_pending(l, e)) return false;
+    const Replica& r = view.directory->replica(replica);
+    const int target = shared_or_own(*view.package, r.at, to);
+    if (target < 0) return false;
+    const auto& sets = view.package->bank_sets;
+    const auto path = view.package->route_chiplets(sets[static_cast<size_t>(r.at.bank_set)].owner,
+                                                   sets[static_cast<size_t>(target)].owner);
+    const double saved = 2 * (annealer.at(e, from) - annealer.at(e, to)) * cost_.token_bytes();
+    g.gain += s_.horizon * saved - cost_.expert_bytes() * static_cast<double>(path.size());
+    g.actions.push_back({ActionKind::relocate, l, e, replica, {r.at.tier, to, target}});
+    return true;
   }
 
   /// The set a replica keeps (shared tiers) or gets (local tiers) when it moves to chiplet c; -1 if the tier is absent.
@@ -253,16 +284,22 @@ void register_policies_hydra(PolicyRegistry& registry) {
         {"moves", Unit::none, I{8}, 1, 1000, {}, "moves an expert and temperature", "[R]"},
         {"cooling", Unit::none, 0.95, 0.1, 0.999, {}, "temperature factor of the first annealing", "[R]"},
         {"t0_share", Unit::none, 0.1, 0.0, 10.0, {}, "first temperature as a share of the mean cost an expert", "[R]"},
-        {"next_weight", Unit::fraction, 0.5, 0.0, 1.0, {}, "weight of the conditional prediction against history", "[R]"},
+        {"next_weight",
+         Unit::fraction,
+         0.5,
+         0.0,
+         1.0,
+         {},
+         "weight of the conditional prediction against history",
+         "[R]"},
         {"layers", Unit::none, I{4}, 0, 4096, {}, "layers re-annealed a window, in turn", "ours"},
         {"relocations", Unit::none, I{8}, 0, 4096, {}, "most relocations a window (its own U^max)", "[R]"},
         {"horizon", Unit::windows, 64.0, 0.0, 1e6, {}, "windows over which a relocation must pay", "[R]"}}},
       [](const ParamSet& p) -> std::unique_ptr<Policy> {
         const auto n = [&](const char* name) { return static_cast<int>(p.integer(name)); };
-        return std::make_unique<HydraPolicy>(Settings{n("temperatures"), n("temperatures_online"), n("moves"),
-                                                      n("layers"), n("relocations"), p.number("t0_share"),
-                                                      p.number("cooling"), p.number("next_weight"),
-                                                      p.number("horizon")});
+        return std::make_unique<HydraPolicy>(
+            Settings{n("temperatures"), n("temperatures_online"), n("moves"), n("layers"), n("relocations"),
+                     p.number("t0_share"), p.number("cooling"), p.number("next_weight"), p.number("horizon")});
       });
 }
 

@@ -2,17 +2,18 @@
 //
 // From summaries of the paper [S]: devices form compact, disjoint full-token-domain (FTD) tiles; originals stay, shadow
 // slots hold replicas; load H_d = sum over experts on d of l_e / r_e; trigger max H_d / mean H_d > 1 + alpha; step: the
-// hottest device's most popular expert goes to the topologically nearest device with a free shadow slot whose load stays
-// at or below the present maximum; migrations ride links that are cold.
-// On this substrate [R]:
+// hottest device's most popular expert goes to the topologically nearest device with a free shadow slot whose load
+// stays at or below the present maximum; migrations ride links that are cold. On this substrate [R]:
 //   * token sources are given, so ER-mapping decides only the order of devices: consecutive blocks of experts go to
 //     different 2x2 tiles, and every tile holds an equal share of every id range;
 //   * shadow slots: ceil(copies the byte budget leaves / (layers |C|)) a device and layer;
-//   * the balancer counts tokens only: no tiers, no banks. Tiers are generic storage: originals and shadows are filled by
+//   * the balancer counts tokens only: no tiers, no banks. Tiers are generic storage: originals and shadows are filled
+//   by
 //     density like any other replica, and a later shadow goes to the first near tier with room, SRAM excepted;
 //   * a shadow whose expert would do without it (l_e / (r_e - 1) < stale * mean expert load) is evicted;
 //   * cold links: a migration starts only if every link of its path keeps utilisation below `cold`;
-//   * tokens of a replicated expert: `split` = least-loaded (default: the strongest on training traffic), even, nearest.
+//   * tokens of a replicated expert: `split` = least-loaded (default: the strongest on training traffic), even,
+//   nearest.
 #include <numeric>
 
 #include "policy/placement.h"
@@ -53,10 +54,10 @@ bool same_tile(const Package& p, int a, int b) {
 
 /// Load state of one layer as the balancer sees it.
 struct Balance {
-  std::vector<double> expert;                ///< l_e
-  std::vector<std::vector<int>> on;          ///< [expert] devices holding it, original first
-  std::vector<double> device;                ///< H_d
-  std::vector<int> shadows;                  ///< [device] shadow slots in use
+  std::vector<double> expert;        ///< l_e
+  std::vector<std::vector<int>> on;  ///< [expert] devices holding it, original first
+  std::vector<double> device;        ///< H_d
+  std::vector<int> shadows;          ///< [device] shadow slots in use
 
   void count(int chiplets) {
     device.assign(static_cast<size_t>(chiplets), 0.0);
@@ -67,7 +68,9 @@ struct Balance {
         if (i > 0) ++shadows[static_cast<size_t>(on[e][i])];
       }
   }
-  [[nodiscard]] double share(size_t e) const { return expert[e] / static_cast<double>(std::max<size_t>(1, on[e].size())); }
+  [[nodiscard]] double share(size_t e) const {
+    return expert[e] / static_cast<double>(std::max<size_t>(1, on[e].size()));
+  }
   [[nodiscard]] double mean() const {
     return std::accumulate(device.begin(), device.end(), 0.0) / static_cast<double>(device.size());
   }
@@ -81,7 +84,8 @@ struct Step {
   int expert = -1, from = -1, to = -1;
 };
 template <class Allowed>
-bool next_step(const CostModel& cost, const Balance& b, int slots, int replicas_max, const Allowed& allowed, Step& step) {
+bool next_step(const CostModel& cost, const Balance& b, int slots, int replicas_max, const Allowed& allowed,
+               Step& step) {
   const int hot = b.hottest();
   const double worst = b.device[static_cast<size_t>(hot)];
   std::vector<int> mine;
@@ -89,9 +93,8 @@ bool next_step(const CostModel& cost, const Balance& b, int slots, int replicas_
     if (std::find(b.on[e].begin(), b.on[e].end(), hot) != b.on[e].end() &&
         static_cast<int>(b.on[e].size()) < replicas_max && b.expert[e] > 0)
       mine.push_back(static_cast<int>(e));
-  std::stable_sort(mine.begin(), mine.end(), [&](int x, int y) {
-    return b.share(static_cast<size_t>(x)) > b.share(static_cast<size_t>(y));
-  });
+  std::stable_sort(mine.begin(), mine.end(),
+                   [&](int x, int y) { return b.share(static_cast<size_t>(x)) > b.share(static_cast<size_t>(y)); });
   for (int e : mine) {
     const auto& on = b.on[static_cast<size_t>(e)];
     const double share = b.expert[static_cast<size_t>(e)] / static_cast<double>(on.size() + 1);
@@ -131,7 +134,8 @@ class MoentwinePolicy final : public Policy {
       std::int64_t copies = extra * (l + 1) / p.layers - extra * l / p.layers;
       Step step;
       while (copies-- > 0 && b.device[static_cast<size_t>(b.hottest())] > (1 + s_.alpha) * b.mean() &&
-             next_step(cost, b, slots, task.limits.replicas_max, [](int, int, int) { return true; }, step)) {
+             next_step(
+                 cost, b, slots, task.limits.replicas_max, [](int, int, int) { return true; }, step)) {
         b.on[static_cast<size_t>(step.expert)].push_back(step.to);
         b.count(cost.chiplets());
       }
@@ -306,14 +310,33 @@ void register_policies_moentwine(PolicyRegistry& registry) {
   registry.add(
       {"moentwine",
        "ER-mapping tiles and the NI-Balancer's shadow replicas over cold links (MoEntwine, HPCA 2026)",
-       {{"alpha", Unit::fraction, 0.1, 0.0, 10.0, {}, "a layer is balanced when max/mean device load > 1 + alpha", "[R]"},
-        {"stale", Unit::none, 0.5, 0.0, 10.0, {},
-         "a shadow goes when the rest would carry less than this share of the mean expert load", "[R]"},
+       {{"alpha",
+         Unit::fraction,
+         0.1,
+         0.0,
+         10.0,
+         {},
+         "a layer is balanced when max/mean device load > 1 + alpha",
+         "[R]"},
+        {"stale",
+         Unit::none,
+         0.5,
+         0.0,
+         10.0,
+         {},
+         "a shadow goes when the rest would carry less than this share of the mean expert load",
+         "[R]"},
         {"cold", Unit::fraction, 0.85, 0.0, 1.0, {}, "utilisation a migration may bring a link to", "[R]"},
         {"updates", Unit::none, I{8}, 0, 4096, {}, "most updates a window (its own U^max)", "[R]"},
         {"slots", Unit::none, I{0}, 0, 4096, {}, "shadow slots a device and layer; 0 = from the byte budget", "[R]"},
-        {"split", Unit::none, std::string("least-loaded"), -1e300, 1e300, {"least-loaded", "even", "nearest"},
-         "how tokens of a replicated expert are shared", "[R]"}}},
+        {"split",
+         Unit::none,
+         std::string("least-loaded"),
+         -1e300,
+         1e300,
+         {"least-loaded", "even", "nearest"},
+         "how tokens of a replicated expert are shared",
+         "[R]"}}},
       [](const ParamSet& p) -> std::unique_ptr<Policy> {
         return std::make_unique<MoentwinePolicy>(Settings{p.number("alpha"), p.number("stale"), p.number("cold"),
                                                           static_cast<int>(p.integer("updates")),

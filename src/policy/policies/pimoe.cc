@@ -7,12 +7,13 @@
 // chiplet whose banks hold the expert, bound by bank service; "NPU" is a source-near chiplet with SRAM priority.
 //   T_mem(S) = (1/|C|) sum_{e in S} (a_e S_wt / BW_hbm + row) , T_npu(H) = (1/|C|) max(sum_{e in H} a_e S_wt / BW_load,
 //              sum_{e in H} ops(n_e) / Pi)
-//   with the cold side paying n_e * t_gemv a token as well (linear, no tile reuse). Experts in descending n_e; the prefix
-//   length h in 0..E that minimises max(T_mem, T_npu) is found exhaustively: the optimum of PIMoE's iterative migration.
+//   with the cold side paying n_e * t_gemv a token as well (linear, no tile reuse). Experts in descending n_e; the
+//   prefix length h in 0..E that minimises max(T_mem, T_npu) is found exhaustively: the optimum of PIMoE's iterative
+//   migration.
 // Hot prefix: to the chiplet nearest its sources among those with fewer than ceil(h / |C|) hot experts (popularity and
-// distance, no queue). Cold rest: longest bank service first to the chiplet with the least bank service, so that all banks
-// serve equal time (the interleaving). Online: a window re-solves `layers` layers in turn and asks for at most `updates`
-// promotions (into SRAM or HBM), demotions and relocations from the bank set with most service to the least.
+// distance, no queue). Cold rest: longest bank service first to the chiplet with the least bank service, so that all
+// banks serve equal time (the interleaving). Online: a window re-solves `layers` layers in turn and asks for at most
+// `updates` promotions (into SRAM or HBM), demotions and relocations from the bank set with most service to the least.
 #include <numeric>
 
 #include "policy/placement.h"
@@ -216,8 +217,14 @@ void register_policies_pimoe(PolicyRegistry& registry) {
   using I = std::int64_t;
   registry.add({"pimoe",
                 "one copy: hot experts near their sources, cold experts interleaved over the banks (PIMoE, DAC 2025)",
-                {{"gemv_share", Unit::fraction, 0.0625, 0.0, 1.0, {},
-                  "near-memory time a token, as a share of streaming the expert once", "[R]"},
+                {{"gemv_share",
+                  Unit::fraction,
+                  0.0625,
+                  0.0,
+                  1.0,
+                  {},
+                  "near-memory time a token, as a share of streaming the expert once",
+                  "[R]"},
                  {"gain", Unit::fraction, 0.05, 0.0, 1.0, {}, "least relief of the fullest bank set for a move", "[R]"},
                  {"layers", Unit::none, I{8}, 0, 4096, {}, "layers re-solved a window, in turn", "[R]"},
                  {"updates", Unit::none, I{4}, 0, 4096, {}, "most updates a window (its own U^max)", "[R]"}}},
