@@ -144,29 +144,26 @@ class PimoePolicy final : public Policy {
     return order;
   }
 
-  /// Where an expert's stream ends first: near-memory service of the set, then of the chiplet, lowest first.
+  /// Where a cold expert is served first: the later of its bank set's stream and its chiplet's GEMVs, lowest first.
   static bool least_served(const PlacementBuilder& builder, const CostModel& cost, const LayerLoad& load, int l,
                            const Demand& d, Location& best) {
-    double best_bank = 0, best_queue = 0;
+    double best_time = 0, best_bank = 0;
     bool found = false;
     for (int c = 0; c < cost.chiplets(); ++c) {
       Location at;
       if (!builder.find_at(l, c, true, at)) continue;
-      const auto set = static_cast<size_t>(at.bank_set);
-      const double bank = load.bank[set] + d.active * cost.stream_s(at.bank_set);
-      // A chiplet that already streams from the shared tier is told apart by the streams it executes.
-      const double queue = load.compute[static_cast<size_t>(c)];
-      if (!found || bank < best_bank - 1e-15 || (bank <= best_bank + 1e-15 && queue < best_queue)) {
-        best = at;
-        best_bank = bank;
-        best_queue = queue;
-        found = true;
-      }
+      const double bank = load.bank[static_cast<size_t>(at.bank_set)] + d.active * cost.stream_s(at.bank_set);
+      const double time = std::max(bank, load.compute[static_cast<size_t>(c)] + cost.compute_s(c, d.tokens, d.active));
+      if (found && (time > best_time + 1e-15 || (time >= best_time - 1e-15 && bank >= best_bank))) continue;
+      best = at;
+      best_time = time;
+      best_bank = bank;
+      found = true;
     }
     return found;
   }
 
-  /// Moves experts from the bank set with most service in this layer to where it is least, if the largest drops.
+  /// Moves one expert off the bank set or chiplet that is served last in this layer, if the latest service drops.
   void rebalance(const PolicyView& view, int l, std::vector<int>& promised, std::vector<Action>& out) {
     LayerLoad load(cost_);
     std::vector<int> order = sorted(view.experts, [&](int e) { return view.d(l, e); });
@@ -174,15 +171,17 @@ class PimoePolicy final : public Policy {
       const Demand d = demand_of(view, l, e);
       load.add(cost_, view.directory->replica(view.directory->replicas(l, e).front()).at, d.tokens, d.active);
     }
-    const auto worst = static_cast<size_t>(std::max_element(load.bank.begin(), load.bank.end()) - load.bank.begin());
-    for (int e : order) {  // hottest first: promotion pays most for them
+    const double worst = std::max(load.max_bank(), load.max_compute());
+    for (int e : order) {  // hottest first: moving them relieves most
       const Replica& r = view.directory->replica(view.directory->replicas(l, e).front());
-      if (static_cast<size_t>(r.at.bank_set) != worst || view.directory->has_pending(l, e)) continue;
+      const bool on_worst = load.bank[static_cast<size_t>(r.at.bank_set)] >= worst ||
+                            load.compute[static_cast<size_t>(r.at.chiplet)] >= worst;
+      if (!on_worst || view.directory->has_pending(l, e)) continue;
       if (r.born_window > 0 && view.window - r.born_window < view.limits->age_min) continue;
       const Demand d = demand_of(view, l, e);
       if (d.active < 0.05) break;
       Location to;
-      double best = load.bank[worst] * (1.0 - s_.gain);
+      double best = worst * (1.0 - s_.gain);
       bool found = false;
       for (int c = 0; c < cost_.chiplets(); ++c)
         for (int t = 0; t < kTiers; ++t)
@@ -190,14 +189,17 @@ class PimoePolicy final : public Policy {
             const auto si = static_cast<size_t>(s);
             const Bytes n = std::max(1, view.package->bank_sets[si].count);
             const Bytes need = (view.directory->expert_bytes() + n - 1) / n * n;
-            if (si == worst || view.directory->free_bytes(s) < need * (promised[si] + 1)) continue;
-            const double bank = load.bank[si] + d.active * cost_.stream_s(s);
-            if (bank >= best) continue;
-            best = bank;
-            to = {static_cast<Tier>(t), c, s};
+            const Location place{static_cast<Tier>(t), c, s};
+            if (place == r.at || view.directory->free_bytes(s) < need * (promised[si] + 1)) continue;
+            const double bank = load.bank[si] + (s == r.at.bank_set ? 0 : d.active * cost_.stream_s(s));
+            const double queue = load.compute[static_cast<size_t>(c)] +
+                                 (c == r.at.chiplet ? 0 : cost_.compute_s(c, d.tokens, d.active));
+            if (std::max(bank, queue) >= best) continue;
+            best = std::max(bank, queue);
+            to = place;
             found = true;
           }
-      if (!found) return;
+      if (!found) continue;
       ++promised[static_cast<size_t>(to.bank_set)];
       const ActionKind kind = to.tier < r.at.tier   ? ActionKind::promote
                               : to.tier > r.at.tier ? ActionKind::demote
