@@ -23,7 +23,7 @@ namespace sojourn {
 namespace {
 
 struct Settings {
-  double alpha_p, beta_p, chi_p, psi_p, eta_p, near_full, copy_gain;
+  double alpha_p, beta_p, chi_p, psi_p, eta_p, near_full, copy_gain, spare_bank;
   bool fast_map, copies, slow;
   MapWeights map;
   SlowSettings slow_loop;
@@ -38,7 +38,10 @@ class HcrmapPolicy final : public Policy {
     PlacementBuilder builder(task, cost, s_.slow_loop.hbm);
     std::vector<LayerPlan> plans;
     place_first(task, cost, builder, plans);
-    if (s_.copies) place_copies(task, cost, builder, plans);
+    if (s_.copies) {
+      place_copies(task, cost, builder, plans);
+      if (s_.spare_bank > 0) place_spares(task, cost, builder, plans);
+    }
     out = builder.placed();
   }
 
@@ -195,6 +198,60 @@ class HcrmapPolicy final : public Policy {
     }
   }
 
+  /// Spare copies [R]: the mean profile looks level once it is levelled, but windows are not the mean, and only a second
+  /// place lets the fast mapper answer. What is left of the budget goes, a copy a layer in turn, to the expert with most
+  /// tokens a copy, on the chiplet with the shortest queue, while the layer is bound by compute and the backing bank set
+  /// stays below `spare_bank` of the compute time.
+  void place_spares(const PlacementTask& task, const CostModel& cost, PlacementBuilder& builder,
+                    std::vector<LayerPlan>& plans) const {
+    bool placed = true;
+    while (placed && builder.copies_left() > 0) {
+      placed = false;
+      for (int l = 0; l < task.profile->layers && builder.copies_left() > 0; ++l) {
+        LayerPlan& plan = plans[static_cast<size_t>(l)];
+        const double limit = s_.spare_bank * plan.load.max_compute();
+        if (plan.load.max_bank() > limit) continue;
+        int expert = -1;
+        double most = 0;
+        for (int e = 0; e < task.profile->experts; ++e) {
+          const auto i = static_cast<size_t>(e);
+          const double share = plan.demand[i].tokens / static_cast<double>(std::max<size_t>(1, plan.at[i].size()));
+          if (share <= most || !builder.may_copy(l, e)) continue;
+          most = share;
+          expert = e;
+        }
+        Location to;
+        if (expert < 0 || !spare_place(cost, builder, plan, expert, limit, to) || !builder.put(l, expert, to)) continue;
+        std::vector<Location> with = plan.at[static_cast<size_t>(expert)];
+        with.push_back(to);
+        plan.set_replicas(expert, std::move(with));
+        placed = true;
+      }
+    }
+  }
+
+  bool spare_place(const CostModel& cost, const PlacementBuilder& builder, const LayerPlan& plan, int expert,
+                   double limit, Location& to) const {
+    const auto& have = plan.at[static_cast<size_t>(expert)];
+    bool found = false;
+    double best_queue = 0, best_bank = 0;
+    for (int c = 0; c < cost.chiplets(); ++c) {
+      if (std::any_of(have.begin(), have.end(), [&](const Location& at) { return at.chiplet == c; })) continue;
+      const double queue = plan.load.compute[static_cast<size_t>(c)];
+      for (int t = 0; t < kTiers; ++t)
+        for (int set : cost.package().visible(static_cast<Tier>(t), c)) {
+          if (builder.room(set) <= 0 || builder.masked(static_cast<Tier>(t))) continue;
+          const double bank = plan.load.bank[static_cast<size_t>(set)] + cost.stream_s(set);
+          if (bank > limit || (found && (queue > best_queue || (queue >= best_queue && bank >= best_bank)))) continue;
+          to = {static_cast<Tier>(t), c, set};
+          best_queue = queue;
+          best_bank = bank;
+          found = true;
+        }
+    }
+    return found;
+  }
+
   /// D_div of (36): among places within eta_p of the best gain, the one farthest from the copies there are.
   void diversify(const CostModel& cost, const LayerPlan& plan, const PlacementBuilder& builder, int l,
                  CopyChoice& c) const {
@@ -241,6 +298,7 @@ Settings settings_of(const ParamSet& p) {
   s.eta_p = p.number("eta_p");
   s.near_full = p.number("near_full");
   s.copy_gain = p.number("copy_gain");
+  s.spare_bank = p.number("spare_bank");
   s.fast_map = p.flag("fast_map");
   s.copies = p.flag("copies");
   s.slow = p.word("slow") != "none";
@@ -280,6 +338,7 @@ void register_policies_hcrmap(PolicyRegistry& registry) {
         num("near_full", 1.0, 1e3, "near-bank service over ideal time above which shared tiers help", "[R], tuned"),
         num("copy_gain", 0.0002, 1.0, "least fall of the smooth layer time for an initial copy, as a share",
             "[R], tuned"),
+        num("spare_bank", 0.9, 1.0, "bank over compute time up to which spare copies are placed; 0: none", "[R]"),
         num("omega_q", 0.4, 1e3, "weight of queued service in (39)", "[R]"),
         num("omega_p", 0.2, 1e3, "weight of path pressure in (39)", "[R]"),
         num("omega_b", 0.2, 1e3, "weight of bank pressure in (39)", "[R]"),
