@@ -139,10 +139,18 @@ void FastMapper::map_expert(const CostModel& cost, const DirectoryView& director
   for (int g = entries_[static_cast<size_t>(expert)].first; g >= 0; g = next_[static_cast<size_t>(g)]) {
     const TokenGroup& group = task.groups[static_cast<size_t>(g)];
     for (int left = group.tokens; left > 0;) {
-      const int block = std::min(left, std::max(1, w_.block));
+      // An open tile costs nothing more to fill, so it is filled before the next one is opened anywhere.
+      int block = std::min(left, std::max(1, w_.block));
+      size_t chosen = 0;
+      while (chosen < candidates_.size() && candidates_[chosen].tokens % cost.tile() == 0) ++chosen;
+      if (chosen < candidates_.size()) {
+        block = std::min(left, cost.tile() - candidates_[chosen].tokens % cost.tile());
+      } else {
+        for (Candidate& c : candidates_) score(cost, c, group.source, block);
+        chosen = pick();
+      }
       left -= block;
-      for (Candidate& c : candidates_) score(cost, c, group.source, block);
-      Candidate& c = candidates_[pick()];
+      Candidate& c = candidates_[chosen];
       chiplet_s_[static_cast<size_t>(c.chiplet)] +=
           (cost.tiles(c.tokens + block) - cost.tiles(c.tokens)) * cost.tile() * cost.token_s(c.chiplet);
       c.tokens += block;
