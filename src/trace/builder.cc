@@ -97,7 +97,7 @@ Result<bool> TraceBuilder::close(SequenceRows& rows, const std::string& domain, 
                                  Diagnostics& warnings) {
   SequenceRows taken = std::move(rows);
   rows = {};
-  if (taken.ids.empty()) {
+  if (taken.ids.empty() || k_ == 0) {
     warnings.warning(where, "", "holds no routed tokens; left out");
     return false;
   }

@@ -29,6 +29,7 @@ Result<Imported> import_hdmoe(const std::vector<InputFile>& files, const ParamSe
       int layer = 0;
       if (!csv_number(key, layer) || layer < 0 || layer > 4095) return r.error("expected a layer number as key");
       if (rows.ids.count(layer) != 0) return r.error("the layer appears twice");
+      rows.ids[layer];  // a layer without tokens must not go unseen
       return r.array([&] {
         std::string why;
         return r.ids(ids) && (b.add(rows, layer, ids, {}, why) || r.error(why));

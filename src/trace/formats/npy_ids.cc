@@ -12,6 +12,7 @@ Result<Imported> copy_container(const InputFile& f, const ParamSet& params) {
   const Trace& t = **opened;
   TraceData d;
   d.meta = t.meta();
+  if (d.meta.format.empty()) d.meta.format = "npy";
   if (!params.word("model").empty()) d.meta.recorded_from = params.word("model");
   const auto vec = [](auto span) { return std::vector(span.begin(), span.end()); };
   for (int l = 0; l < d.meta.layers; ++l) {
