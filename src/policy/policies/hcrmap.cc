@@ -23,7 +23,7 @@ namespace sojourn {
 namespace {
 
 struct Settings {
-  double alpha_p, beta_p, chi_p, psi_p, eta_p, near_full, copy_gain, spare_bank;
+  double alpha_p, beta_p, chi_p, psi_p, eta_p, near_full, copy_gain, spare_bank, spare_tiles;
   bool fast_map, copies, slow;
   MapWeights map;
   SlowSettings slow_loop;
@@ -200,10 +200,11 @@ class HcrmapPolicy final : public Policy {
 
   /// Spare copies [R]: the mean profile looks level once it is levelled, but windows are not the mean, and only a second
   /// place lets the fast mapper answer. What is left of the budget goes, a copy a layer in turn, to the expert with most
-  /// tokens a copy, on the chiplet with the shortest queue, while the layer is bound by compute and the backing bank set
-  /// stays below `spare_bank` of the compute time.
+  /// tokens a copy, on the chiplet with the shortest queue, while the layer is bound by compute, the backing bank set stays
+  /// below `spare_bank` of the compute time and each copy keeps `spare_tiles` tiles.
   void place_spares(const PlacementTask& task, const CostModel& cost, PlacementBuilder& builder,
                     std::vector<LayerPlan>& plans) const {
+    const double least = s_.spare_tiles * cost.tile();
     bool placed = true;
     while (placed && builder.copies_left() > 0) {
       placed = false;
@@ -216,7 +217,9 @@ class HcrmapPolicy final : public Policy {
         for (int e = 0; e < task.profile->experts; ++e) {
           const auto i = static_cast<size_t>(e);
           const double share = plan.demand[i].tokens / static_cast<double>(std::max<size_t>(1, plan.at[i].size()));
-          if (share <= most || !builder.may_copy(l, e)) continue;
+          // Split further, an expert would fill its tiles worse than copies could level the queues.
+          if (share <= most || plan.demand[i].tokens < least * static_cast<double>(plan.at[i].size() + 1)) continue;
+          if (!builder.may_copy(l, e)) continue;
           most = share;
           expert = e;
         }
@@ -299,6 +302,7 @@ Settings settings_of(const ParamSet& p) {
   s.near_full = p.number("near_full");
   s.copy_gain = p.number("copy_gain");
   s.spare_bank = p.number("spare_bank");
+  s.spare_tiles = p.number("spare_tiles");
   s.fast_map = p.flag("fast_map");
   s.copies = p.flag("copies");
   s.slow = p.word("slow") != "none";
@@ -339,10 +343,11 @@ void register_policies_hcrmap(PolicyRegistry& registry) {
         num("copy_gain", 0.0002, 1.0, "least fall of the smooth layer time for an initial copy, as a share",
             "[R], tuned"),
         num("spare_bank", 0.9, 1.0, "bank over compute time up to which spare copies are placed; 0: none", "[R]"),
+        num("spare_tiles", 2.0, 1e6, "tiles of tokens each copy of a spared expert must keep on average", "[R]"),
         num("omega_q", 0.4, 1e3, "weight of queued service in (39)", "[R]"),
         num("omega_p", 0.2, 1e3, "weight of path pressure in (39)", "[R]"),
-        num("omega_b", 0.2, 1e3, "weight of bank pressure in (39)", "[R]"),
-        num("omega_s", 0.2, 1e3, "weight of the stream a replica would start in (39)", "[R]"),
+        num("omega_b", 0.05, 1e3, "weight of bank pressure in (39)", "[R], on synthetic training traces"),
+        num("omega_s", 0.02, 1e3, "weight of the stream a replica would start in (39)", "[R], on synthetic training traces"),
         {"block", Unit::tokens, I{64}, 1, 65536, {}, "tokens mapped before the counters are updated", "[R], 6.7"},
         {"normalise",
          Unit::none,
