@@ -72,6 +72,7 @@ TEST_CASE("every policy serves random models on random packages lawfully") {
   for (const std::string& name : policies.names()) {
     const auto* entry = policies.find(name);
     CAPTURE(name);
+    std::int64_t runs = 0, actions = 0;
     CHECK(rc::check(name, [&] {
       const ModelShape m = tiny_model(pick(1, 3), pick(2, 8), pick(1, 2), pick(1, 6), pick(1, 8));
       const Package p = random_package(m.routed_bytes() * 2 + 4000);
@@ -112,7 +113,10 @@ TEST_CASE("every policy serves random models on random packages lawfully") {
       RC_ASSERT(r.energy.compute > 0);
       for (const double x : r.link_util) RC_ASSERT(x >= 0);
       for (const double x : r.chiplet_load) RC_ASSERT(x <= 1.0 + 1e-9);
+      ++runs;
+      actions += r.promote + r.demote + r.evict + r.relocate;
       same(r, *simulate(**s, fresh, name, nullptr, 0, [] { return false; }));
     }));
+    MESSAGE(name << ": " << runs << " runs, " << actions << " residency actions");
   }
 }
