@@ -191,8 +191,11 @@ Profile profile_windows(const Trace& trace, const WindowPlan& plan, int moe_laye
 }
 
 Profile slice(const Profile& all, int first_moe, int moe_count) {
-  Profile p = all;
+  Profile p;  // not a copy of `all`: its vectors would keep the capacity of the whole model for every stage
   p.layers = moe_count;
+  p.experts = all.experts;
+  p.chiplets = all.chiplets;
+  p.windows = all.windows;
   auto take = [&](std::vector<double>& v, const std::vector<double>& from, std::size_t per_layer) {
     v.assign(from.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(first_moe) * per_layer),
              from.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(first_moe + moe_count) * per_layer));
