@@ -32,7 +32,7 @@ class TraceShelf {
       if (!name.empty()) continue;
       std::shared_ptr<const Trace> t = open(path, errors);
       if (!t) return nullptr;
-      if (t->meta().model == model.name) return t;
+      if (recorded_from(t->meta(), model)) return t;
     }
     for (const auto& [name, path] : options_.traces) {
       if (!name.empty()) continue;

@@ -11,6 +11,14 @@
 
 namespace sojourn {
 
+bool recorded_from(const TraceMeta& trace, const ModelShape& model) {
+  if (trace.experts != model.experts || trace.top_k != model.top_k || trace.model.empty()) return false;
+  const bool longer = trace.model.size() > model.name.size();
+  const std::string& whole = longer ? trace.model : model.name;
+  const std::string& stem = longer ? model.name : trace.model;
+  return whole == stem || (whole.compare(0, stem.size(), stem) == 0 && whole[stem.size()] == '-');
+}
+
 Result<std::shared_ptr<const Scenario>> make_scenario(ModelShape model, const Package& package,
                                                       std::shared_ptr<const Trace> trace, const WindowOptions& windows,
                                                       Scenario settings) {
@@ -31,7 +39,7 @@ Result<std::shared_ptr<const Scenario>> make_scenario(ModelShape model, const Pa
   s->plan = plan_windows(*trace, windows);
   s->profile = profile_windows(*trace, s->plan, model.moe_layers(), model.experts, package.compute_count);
   s->seed = windows.seed;
-  s->origin = meta.origin == Origin::recorded && meta.model != model.name ? Origin::surrogate : meta.origin;
+  s->origin = meta.origin == Origin::recorded && !recorded_from(meta, model) ? Origin::surrogate : meta.origin;
   s->model = std::move(model);
   s->trace = std::move(trace);
   return std::shared_ptr<const Scenario>(std::move(s));

@@ -35,6 +35,10 @@ struct Scenario {
   ResidencyLimits limits;        ///< budget is set per stage
 };
 
+/// Is a trace's model name this model? The same word, or one of them with a suffix after a dash ("qwen1.5-moe-a2.7b" for
+/// "qwen1.5-moe"); expert count and top-k must be equal too, which tells a model from its smaller sibling.
+[[nodiscard]] bool recorded_from(const TraceMeta& trace, const ModelShape& model);
+
 /// Checks trace against model and prepares windows, profile and pipeline. Errors as values.
 [[nodiscard]] Result<std::shared_ptr<const Scenario>> make_scenario(ModelShape model, const Package& package,
                                                                     std::shared_ptr<const Trace> trace,
