@@ -18,7 +18,7 @@ namespace {
 
 struct Knobs {
   int layers, experts, top_k, domains, clusters;
-  std::int64_t tokens;
+  std::int64_t tokens, drift_every;
   double zipf, plateau, domain_mix, coactivation, drift, persistence, length_mean, length_spread, prefill;
 
   explicit Knobs(const ParamSet& p)
@@ -28,6 +28,7 @@ struct Knobs {
         domains(static_cast<int>(p.integer("domains"))),
         clusters(static_cast<int>(p.integer("clusters"))),
         tokens(p.integer("tokens")),
+        drift_every(p.integer("drift_every")),
         zipf(p.number("zipf")),
         plateau(p.number("plateau")),
         domain_mix(p.number("domain_mix")),
@@ -145,7 +146,8 @@ const std::vector<Param>& synth_params() {
         real("domain_mix", 0.6, 0, 1, "0 = all domains share one order of experts, 1 = each has its own"),
         whole("clusters", 8, 1, 65535, "groups of experts chosen together"),
         real("coactivation", 0.2, 0, 1, "chance that a further expert of a token comes from the first one's group"),
-        real("drift", 0.4, 0, 4, "spread of each request's own log popularity"),
+        real("drift", 0.4, 0, 4, "spread of a perturbation of the log popularity, drawn a request"),
+        whole("drift_every", 256, 1, 1e9, "tokens of a request after which that perturbation is drawn anew"),
         real("persistence", 0.15, 0, 1, "chance that a token keeps an expert of the token before it"),
         real("length_mean", 256, 1, 1e7, "mean tokens a request"),
         real("length_spread", 0.5, 0, 4, "log-normal spread of the lengths"),
@@ -185,10 +187,12 @@ Result<TraceData> synthesise(const ParamSet& params, std::uint64_t seed) {
     auto& ids = out.ids[static_cast<std::size_t>(l)];
     for (std::size_t r = 0; r < all.size(); ++r) {
       Rng rng(seed, "synth.tokens", static_cast<std::uint64_t>(l) * 0x100000000ULL + r);
-      Sampler sampler(k, popularity[static_cast<std::size_t>(all[r].domain)], cluster, rng);
+      std::optional<Sampler> sampler;
       std::vector<int> token;
       for (std::int64_t t = 0; t < all[r].length; ++t) {
-        sampler.draw(rng, token);
+        if (t % k.drift_every == 0)
+          sampler.emplace(k, popularity[static_cast<std::size_t>(all[r].domain)], cluster, rng);
+        sampler->draw(rng, token);
         for (int e : token) ids.push_back(static_cast<std::uint16_t>(e));
       }
     }

@@ -14,7 +14,7 @@
 namespace sojourn {
 
 /// The generator's parameter record: layers, experts, top_k, tokens, domains, zipf, domain_mix, clusters, coactivation,
-/// drift, persistence, length_mean, length_spread, prefill.
+/// drift, drift_every, persistence, length_mean, length_spread, prefill.
 [[nodiscard]] const std::vector<Param>& synth_params();
 
 /// Same parameters and seed, same trace.

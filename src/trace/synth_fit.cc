@@ -38,11 +38,15 @@ struct Knob {
   double low, high;
 };
 
-/// The trace the search looks at: few layers, some thousand tokens, everything else as asked.
+/// The trace the search looks at: at most some 25,000 token-layers, with as many requests as the whole trace has.
 ParamSet short_version(const ParamSet& p) {
   ParamSet out = p;
-  out.set("layers", std::min<std::int64_t>(p.integer("layers"), 3));
-  out.set("tokens", std::clamp<std::int64_t>(p.integer("tokens"), 1024, 6144));
+  const std::int64_t whole = p.integer("tokens"), tokens = std::clamp<std::int64_t>(whole, 1024, 6144);
+  out.set("tokens", tokens);
+  out.set("layers", std::clamp<std::int64_t>(24576 / tokens, 1, p.integer("layers")));
+  if (tokens < whole)
+    out.set("length_mean",
+            std::max(16.0, p.number("length_mean") * static_cast<double>(tokens) / static_cast<double>(whole)));
   return out;
 }
 
@@ -98,13 +102,27 @@ Result<SynthFit> fit_synth(const SynthTargets& targets, ParamSet start, std::uin
     knobs.push_back({"domain_mix", 0, 1});
   }
   double best = miss(start);
+  // Exponent and plateau depend on each other: a grid first, so that the descent starts in the right valley.
+  if (targets.gini || targets.max_over_mean || targets.top10pct_share) {
+    const ParamSet asked = start;
+    for (double zipf : {0.15, 0.3, 0.5, 0.75, 1.0, 1.4, 1.9, 2.5})
+      for (double plateau : {0.0, 1.0, 3.0, 8.0, 16.0}) {
+        ParamSet p = asked;
+        p.set("zipf", zipf);
+        p.set("plateau", plateau);
+        const double f = miss(p);
+        if (f >= best) continue;
+        best = f;
+        start = p;
+      }
+  }
   constexpr double kGolden = 0.6180339887498949;
-  for (int round = 0; round < 3 && best > 0.05 && !failed; ++round)
+  for (int round = 0; round < 4 && best > 0.05 && !failed; ++round)
     for (const Knob& knob : knobs) {
-      const double span = (knob.high - knob.low) * (round == 0 ? 1.0 : round == 1 ? 0.4 : 0.15);
+      const double span = (knob.high - knob.low) * (round == 0 ? 0.5 : round == 1 ? 0.3 : round == 2 ? 0.15 : 0.06);
       const double centre = start.number(knob.name);
-      double a = std::max(knob.low, round == 0 ? knob.low : centre - span / 2);
-      double b = std::min(knob.high, round == 0 ? knob.high : centre + span / 2);
+      double a = std::max(knob.low, centre - span / 2);
+      double b = std::min(knob.high, centre + span / 2);
       const auto at = [&](double v) {
         ParamSet p = start;
         p.set(knob.name, v);
