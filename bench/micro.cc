@@ -1,7 +1,7 @@
 // Rates of the inner loops: event queue, packet network, layer executor, fast mapper and slow loop, on a
 // DeepSeek-V3-like layer (256 experts, 2048 tokens x 8, 16 chiplets of hcrmap-table1).
-//   cmake -S . -B build/bench -G Ninja -DCMAKE_BUILD_TYPE=Release -DSOJOURN_BENCH=ON && ninja -C build/bench sojourn_bench
-//   build/bench/sojourn_bench
+//   cmake -S . -B build/bench -G Ninja -DCMAKE_BUILD_TYPE=Release -DSOJOURN_BENCH=ON && ninja -C build/bench
+//   sojourn_bench build/bench/sojourn_bench
 #include <benchmark/benchmark.h>
 
 #include <cmath>
@@ -92,7 +92,8 @@ std::vector<TokenGroup> groups(double skew, std::uint64_t seed) {
   std::vector<int> count(16 * 256, 0);
   for (int t = 0; t < 2048 * 8; ++t) {
     const double x = rng.uniform() * sum;
-    const auto e = std::min<std::size_t>(255, static_cast<std::size_t>(std::lower_bound(upto.begin(), upto.end(), x) - upto.begin()));
+    const auto e = std::min<std::size_t>(
+        255, static_cast<std::size_t>(std::lower_bound(upto.begin(), upto.end(), x) - upto.begin()));
     ++count[static_cast<std::size_t>(t / 8 % 16) * 256 + e];
   }
   std::vector<TokenGroup> out;
@@ -140,9 +141,14 @@ void executor_layer(benchmark::State& state) {
   }
   state.SetItemsProcessed(ex.events());
   state.counters["events/layer"] = static_cast<double>(ex.events()) / static_cast<double>(state.iterations());
-  state.counters["simulated_us/layer"] = static_cast<double>(simulated) * 1e-6 / static_cast<double>(state.iterations());
+  state.counters["simulated_us/layer"] =
+      static_cast<double>(simulated) * 1e-6 / static_cast<double>(state.iterations());
 }
-BENCHMARK(executor_layer)->Arg(0)->Arg(50)->Unit(benchmark::kMicrosecond)->Name("executor, events, % of experts in DRAM");
+BENCHMARK(executor_layer)
+    ->Arg(0)
+    ->Arg(50)
+    ->Unit(benchmark::kMicrosecond)
+    ->Name("executor, events, % of experts in DRAM");
 
 /// hcrmap on four layers, as a package of DeepSeek-V3's pipeline holds.
 struct Desk {
@@ -181,9 +187,11 @@ struct Desk {
     sigma.assign(profile.demand.size(), 1.0);
     limits = policy->limits(limits);
     limits.budget = static_cast<Bytes>(kLayers * 256 * policy->budget_factor(1.3)) * model().expert_bytes();
-    residency = std::make_unique<Residency>(p, kLayers, 256, model().expert_bytes(), std::vector<Bytes>(p.bank_sets.size()));
+    residency =
+        std::make_unique<Residency>(p, kLayers, 256, model().expert_bytes(), std::vector<Bytes>(p.bank_sets.size()));
     PlacementTask task{&p, &model(), &profile, limits, {}, Mode::prefill, 2048, 1};
-    for (std::size_t s = 0; s < p.bank_sets.size(); ++s) task.usable.push_back(residency->free_bytes(static_cast<int>(s)));
+    for (std::size_t s = 0; s < p.bank_sets.size(); ++s)
+      task.usable.push_back(residency->free_bytes(static_cast<int>(s)));
     std::vector<PlacedReplica> placed;
     policy->place(task, placed);
     for (const PlacedReplica& r : placed)
@@ -225,8 +233,12 @@ void assign(benchmark::State& state, const char* name) {
   }
   state.SetItemsProcessed(state.iterations() * 2048 * 8);
 }
-BENCHMARK_CAPTURE(assign, hcrmap, "hcrmap")->Unit(benchmark::kMicrosecond)->Name("fast mapper, token-expert pairs, hcrmap");
-BENCHMARK_CAPTURE(assign, static, "static")->Unit(benchmark::kMicrosecond)->Name("fast mapper, token-expert pairs, static");
+BENCHMARK_CAPTURE(assign, hcrmap, "hcrmap")
+    ->Unit(benchmark::kMicrosecond)
+    ->Name("fast mapper, token-expert pairs, hcrmap");
+BENCHMARK_CAPTURE(assign, static, "static")
+    ->Unit(benchmark::kMicrosecond)
+    ->Name("fast mapper, token-expert pairs, static");
 
 void decide(benchmark::State& state, const char* name) {
   Desk desk(name);
@@ -238,7 +250,9 @@ void decide(benchmark::State& state, const char* name) {
     benchmark::DoNotOptimize(out.data());
   }
 }
-BENCHMARK_CAPTURE(decide, hcrmap, "hcrmap")->Unit(benchmark::kMicrosecond)->Name("slow loop, one decision of 4 layers x 256 experts, hcrmap");
+BENCHMARK_CAPTURE(decide, hcrmap, "hcrmap")
+    ->Unit(benchmark::kMicrosecond)
+    ->Name("slow loop, one decision of 4 layers x 256 experts, hcrmap");
 
 }  // namespace
 

@@ -20,7 +20,7 @@ enum class LinkClass : std::uint8_t { noc, d2d };  ///< which energy term a link
 
 /// A directed link u: B_u, epsilon_u, delta_u, v_u, lambda_u^0.
 struct Link {
-  std::string name;  ///< "c0->c1"
+  std::string name;      ///< "c0->c1"
   int from = 0, to = 0;  ///< node ids
   LinkClass cls = LinkClass::d2d;
   Rate bandwidth;             ///< bytes a second
@@ -45,14 +45,15 @@ struct Bank {
   [[nodiscard]] Bytes usable() const { return capacity - reserve_activation - reserve_metadata; }
 };
 
-/// All banks of one tier on one chiplet; a replica is striped evenly over them (readings: "an expert larger than a bank").
+/// All banks of one tier on one chiplet; a replica is striped evenly over them (readings: "an expert larger than a
+/// bank").
 struct BankSet {
   Tier tier = Tier::sram;
   int owner = 0;       ///< chiplet
   int first_bank = 0;  ///< into Package::banks
   int count = 0;
-  Bytes usable = 0;            ///< sum of Bank::usable
-  std::uint64_t bandwidth = 0; ///< sum, bytes a second
+  Bytes usable = 0;             ///< sum of Bank::usable
+  std::uint64_t bandwidth = 0;  ///< sum, bytes a second
 };
 
 struct Chiplet {
@@ -60,8 +61,8 @@ struct Chiplet {
   bool compute = true;  ///< false: IO/memory chiplet
   int node = 0;         ///< its router in the graph
   int group = 0;
-  int x = 0, y = 0;     ///< grid position (pictures, XY routing); IO chiplets sit outside the grid
-  int cores = 0;        ///< N_c^core; 0 for IO chiplets
+  int x = 0, y = 0;  ///< grid position (pictures, XY routing); IO chiplets sit outside the grid
+  int cores = 0;     ///< N_c^core; 0 for IO chiplets
 };
 
 struct Package {
@@ -70,7 +71,7 @@ struct Package {
   std::string topology;  ///< registered topology name
   std::string routing;   ///< "xy" or "table"
   int nodes = 0;
-  int width = 0, height = 0;  ///< grid of compute chiplets, for pictures
+  int width = 0, height = 0;      ///< grid of compute chiplets, for pictures
   std::vector<Chiplet> chiplets;  ///< compute chiplets first
   int compute_count = 0;          ///< |C|
   int groups = 0;
@@ -79,20 +80,20 @@ struct Package {
   std::vector<BankSet> bank_sets;
 
   double clock_hz = 1e9;
-  int macs_per_cycle = 256;      ///< a core
-  int tile_tokens = 16;          ///< legal tile: eta_r = N / (tile ceil(N / tile))
-  Fj energy_per_mac = 0;         ///< epsilon_MAC, fJ
-  Fj energy_per_gate_group = 0;  ///< E_g^gate, fJ a token group
-  Fj energy_per_migration = 0;   ///< E_m^ctrl, fJ
-  double power_cap_w = 0;        ///< 0 = none
-  double throttle_floor = 0.5;   ///< least fraction of throughput under the cap
-  Ps gate_overhead = 0;          ///< fixed time of a gate (routing decision) a layer
-  Bytes chunk_bytes = 256 * kKiB;///< packet model: largest unit that holds a link at once
-  int weight_tiles = 8;          ///< weight chunks an expert is streamed in; the first gates compute
-  int prefetch_depth = 2;        ///< weight streams a chiplet keeps open in one tier (double buffering)
-  Rate handover;                 ///< package to package, bytes a second (pipelined models)
+  int macs_per_cycle = 256;        ///< a core
+  int tile_tokens = 16;            ///< legal tile: eta_r = N / (tile ceil(N / tile))
+  Fj energy_per_mac = 0;           ///< epsilon_MAC, fJ
+  Fj energy_per_gate_group = 0;    ///< E_g^gate, fJ a token group
+  Fj energy_per_migration = 0;     ///< E_m^ctrl, fJ
+  double power_cap_w = 0;          ///< 0 = none
+  double throttle_floor = 0.5;     ///< least fraction of throughput under the cap
+  Ps gate_overhead = 0;            ///< fixed time of a gate (routing decision) a layer
+  Bytes chunk_bytes = 256 * kKiB;  ///< packet model: largest unit that holds a link at once
+  int weight_tiles = 8;            ///< weight chunks an expert is streamed in; the first gates compute
+  int prefetch_depth = 2;          ///< weight streams a chiplet keeps open in one tier (double buffering)
+  Rate handover;                   ///< package to package, bytes a second (pipelined models)
   Ps handover_latency = 0;
-  std::string source_sha256;     ///< of the TOML text
+  std::string source_sha256;  ///< of the TOML text
 
   /// Rate of one chiplet's cores together, MACs a second.
   [[nodiscard]] Rate chiplet_rate(int c) const {
@@ -112,8 +113,8 @@ struct Package {
     return visible_sets[static_cast<size_t>(t)][static_cast<size_t>(c)];
   }
 
-  std::vector<int> route_links;         ///< filled by finish()
-  std::vector<size_t> route_first;      ///< nodes * nodes + 1
+  std::vector<int> route_links;                                    ///< filled by finish()
+  std::vector<size_t> route_first;                                 ///< nodes * nodes + 1
   std::array<std::vector<std::vector<int>>, kTiers> visible_sets;  ///< [tier][compute chiplet] -> bank set ids
 };
 

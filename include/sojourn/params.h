@@ -1,5 +1,6 @@
 // One parameter record drives validation, `sojourn describe`, help, Python signatures and the docs page.
 #pragma once
+#include <cassert>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -17,20 +18,20 @@ namespace sojourn {
 /// Dimension of a parameter. Text in configs carries the unit ("64 MiB", "2.0 TB/s", "1.25 pJ/B"); the parsed value is
 /// in the base unit named here.
 enum class Unit {
-  none,              ///< plain number
-  bytes,             ///< B
-  bytes_per_second,  ///< B/s
-  picoseconds,       ///< ps
-  hertz,             ///< Hz
-  femtojoules,       ///< fJ
-  fj_per_byte,       ///< fJ/B
-  millimetres,       ///< mm
-  metres_per_second, ///< m/s
-  watts,             ///< W
-  tokens,            ///< tokens (plain number)
-  cores,             ///< cores (plain number)
-  windows,           ///< serving windows (plain number)
-  fraction           ///< 0..1
+  none,               ///< plain number
+  bytes,              ///< B
+  bytes_per_second,   ///< B/s
+  picoseconds,        ///< ps
+  hertz,              ///< Hz
+  femtojoules,        ///< fJ
+  fj_per_byte,        ///< fJ/B
+  millimetres,        ///< mm
+  metres_per_second,  ///< m/s
+  watts,              ///< W
+  tokens,             ///< tokens (plain number)
+  cores,              ///< cores (plain number)
+  windows,            ///< serving windows (plain number)
+  fraction            ///< 0..1
 };
 [[nodiscard]] const char* unit_name(Unit unit);
 
@@ -82,7 +83,9 @@ class Registry {
   explicit Registry(std::string kind) : kind_(std::move(kind)) {}
   void add(PluginInfo info, Factory factory) {
     std::string name = info.name;
-    entries_.emplace(std::move(name), Entry{std::move(info), std::move(factory)});
+    const bool fresh = entries_.emplace(std::move(name), Entry{std::move(info), std::move(factory)}).second;
+    assert(fresh && "two plug-ins of one name");
+    (void)fresh;
   }
   struct Entry {
     PluginInfo info;

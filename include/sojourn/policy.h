@@ -32,11 +32,11 @@ struct Assignment {
 /// Warm-up statistics every policy starts from. All arrays are row-major.
 struct Profile {
   int layers = 0, experts = 0, chiplets = 0;
-  int windows = 0;                     ///< warm-up windows seen
-  std::vector<double> demand;          ///< [layer][expert] mean tokens a window
-  std::vector<double> active;          ///< [layer][expert] share of windows in which the expert was used
-  std::vector<double> source;          ///< [layer][expert][chiplet] mean tokens a window by source chiplet
-  std::vector<double> next;            ///< [layer][expert i][expert j] P(j in layer+1 | i in layer); last layer unused
+  int windows = 0;             ///< warm-up windows seen
+  std::vector<double> demand;  ///< [layer][expert] mean tokens a window
+  std::vector<double> active;  ///< [layer][expert] share of windows in which the expert was used
+  std::vector<double> source;  ///< [layer][expert][chiplet] mean tokens a window by source chiplet
+  std::vector<double> next;    ///< [layer][expert i][expert j] P(j in layer+1 | i in layer); last layer unused
   [[nodiscard]] double d(int l, int e) const { return demand[static_cast<size_t>(l) * experts + e]; }
   [[nodiscard]] double src(int l, int e, int c) const {
     return source[(static_cast<size_t>(l) * experts + e) * chiplets + c];
@@ -50,11 +50,11 @@ struct Profile {
 /// used for latency or energy.
 struct Pressure {
   double load = 0, link = 0, bank = 0, tier = 0, mig = 0;  ///< P^load, P^link, P^bank, P^tier, P^mig
-  std::vector<double> chiplet_load;  ///< [chiplet] compute service time / Delta_w
-  std::vector<double> link_util;     ///< [link] foreground physical utilisation
-  std::vector<double> link_weighted; ///< [link] weighted utilisation
-  std::vector<double> bank_util;     ///< [bank set] foreground utilisation
-  std::vector<double> tier_used;     ///< [tier] share of usable bytes in use
+  std::vector<double> chiplet_load;                        ///< [chiplet] compute service time / Delta_w
+  std::vector<double> link_util;                           ///< [link] foreground physical utilisation
+  std::vector<double> link_weighted;                       ///< [link] weighted utilisation
+  std::vector<double> bank_util;                           ///< [bank set] foreground utilisation
+  std::vector<double> tier_used;                           ///< [tier] share of usable bytes in use
 };
 
 /// What a policy may read when it decides.
@@ -65,9 +65,9 @@ struct PolicyView {
   const ResidencyLimits* limits = nullptr;
   const Pressure* pressure = nullptr;
   const Profile* profile = nullptr;
-  int window = 0;             ///< w; demand below is of windows before w
-  Ps window_ps = 0;           ///< Delta_w: duration of the last window on this package, ps (0 before the first)
-  int tokens = 0;             ///< tokens a window
+  int window = 0;    ///< w; demand below is of windows before w
+  Ps window_ps = 0;  ///< Delta_w: duration of the last window on this package, ps (0 before the first)
+  int tokens = 0;    ///< tokens a window
   int layers = 0, experts = 0, chiplets = 0;
   std::span<const double> ewma;    ///< [layer][expert] d-bar
   std::span<const double> sigma;   ///< [layer][expert] recent fluctuation (EWMA of |d - d-bar|)
@@ -98,7 +98,7 @@ struct PlacementTask {
   ResidencyLimits limits;
   std::vector<Bytes> usable;  ///< [bank set] bytes left for experts after the model's fixed reservation
   Mode mode = Mode::prefill;
-  int tokens = 0;             ///< tokens a window
+  int tokens = 0;  ///< tokens a window
   std::uint64_t seed = 0;
 };
 

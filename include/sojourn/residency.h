@@ -18,22 +18,23 @@ struct Location {
 };
 
 enum class ReplicaState : std::uint8_t {
-  free,      ///< slot unused
-  pending,   ///< chunks still arriving: never a legal target
-  live,      ///< published
-  draining   ///< superseded; freed when its in-flight count reaches zero
+  free,     ///< slot unused
+  pending,  ///< chunks still arriving: never a legal target
+  live,     ///< published
+  draining  ///< superseded; freed when its in-flight count reaches zero
 };
 
 /// One directory entry. The hardware entry is bounded at 64 B; see directory_bytes().
 struct Replica {
-  int layer = 0;   ///< MoE layer within this package, 0-based
+  int layer = 0;  ///< MoE layer within this package, 0-based
   int expert = 0;
   Location at;
   ReplicaState state = ReplicaState::free;
   std::uint32_t version = 0;  ///< nu_r: directory version that published it
   int born_window = 0;        ///< window of publication, for age
+  bool initial = true;        ///< of the initial placement: no minimum age
   int last_used_window = 0;
-  int in_flight = 0;          ///< token groups assigned and not finished
+  int in_flight = 0;  ///< token groups assigned and not finished
 };
 
 enum class ActionKind : std::uint8_t {
@@ -55,11 +56,11 @@ struct Action {
 
 /// Limits that legal() enforces; the same for every policy unless the policy's record says otherwise.
 struct ResidencyLimits {
-  int replicas_max = 4;        ///< R^max_{l,e}
-  Bytes budget = 0;            ///< B_res of this package
-  int updates_max = 1;         ///< U^max a package and window
-  int age_min = 4;             ///< A^min, windows
-  double link_threshold = 0.85;///< eta_u of (40)
+  int replicas_max = 4;          ///< R^max_{l,e}
+  Bytes budget = 0;              ///< B_res of this package
+  int updates_max = 1;           ///< U^max a package and window
+  int age_min = 4;               ///< A^min, windows
+  double link_threshold = 0.85;  ///< eta_u of (40)
 };
 
 /// Read-only face of the directory that policies and the mapper see: published replicas only.

@@ -23,8 +23,8 @@ inline constexpr double ps_to_s(Ps t) { return static_cast<double>(t) * 1e-12; }
 inline constexpr double fj_to_pj(Fj e) { return static_cast<double>(e) * 1e-3; }
 
 /// A rate kept as a 40-bit fixed-point "picoseconds per unit", so that serialisation times need one multiply and are
-/// the same with every compiler. `time(n)` is n / rate rounded to the nearest picosecond (error of the fixed-point form:
-/// below 1e-12 of the result).
+/// the same with every compiler. `time(n)` is n / rate rounded to the nearest picosecond (error of the fixed-point
+/// form: relative 2^-41 of a picosecond over the time of one unit: 2e-12 at 4 TMAC/s, 1e-15 at 256 GB/s... ).
 class Rate {
  public:
   Rate() = default;

@@ -14,8 +14,8 @@ struct Event {
   Ps time = 0;
   std::uint32_t sequence = 0;  ///< order of scheduling; breaks ties
   std::uint16_t kind = 0;
-  std::uint16_t small = 0;     ///< handler's use
-  std::uint32_t index = 0;     ///< handler's use
+  std::uint16_t small = 0;  ///< handler's use
+  std::uint32_t index = 0;  ///< handler's use
 };
 
 class EventQueue {

@@ -29,7 +29,7 @@ struct BankLoad {
 struct Ledger {
   std::vector<LinkLoad> links;
   std::vector<BankLoad> bank_sets;
-  std::vector<Ps> core_busy;  ///< [compute chiplet]
+  std::vector<Ps> core_busy;                     ///< [compute chiplet]
   std::array<Bytes, kTraffic> requested{};       ///< sum of D_h over requests, by class
   std::array<Bytes, kTraffic> requested_hops{};  ///< sum of D_h x path length: must equal the links' sum
   Macs macs = 0;

@@ -28,7 +28,8 @@ struct ClassLoad {
 };
 
 void book(Ledger& ledger, const ClassLoad& load, Traffic traffic) {
-  for (std::size_t u = 0; u < load.link.size(); ++u) ledger.links[u].bytes[static_cast<std::size_t>(traffic)] += load.link[u];
+  for (std::size_t u = 0; u < load.link.size(); ++u)
+    ledger.links[u].bytes[static_cast<std::size_t>(traffic)] += load.link[u];
 }
 
 void book_request(Ledger& ledger, Traffic traffic, Bytes bytes, std::size_t hops) {
@@ -49,7 +50,8 @@ LayerOutcome closed_layer(const Package& p, const LayerWork& work, const Migrati
   for (const Piece& piece : *work.pieces) {
     const Job& job = (*work.jobs)[static_cast<std::size_t>(piece.job)];
     const Bytes bytes = piece.tokens * work.token_bytes;
-    const auto out = p.route_chiplets(piece.source, job.at.chiplet), back = p.route_chiplets(job.at.chiplet, piece.source);
+    const auto out = p.route_chiplets(piece.source, job.at.chiplet),
+               back = p.route_chiplets(job.at.chiplet, piece.source);
     dispatch.request(p, out, bytes);
     gather.request(p, back, bytes);
     book_request(ledger, Traffic::dispatch, bytes, out.size());
@@ -63,7 +65,8 @@ LayerOutcome closed_layer(const Package& p, const LayerWork& work, const Migrati
     book_request(ledger, Traffic::memory, work.expert_bytes, path.size());
     bank[set] += work.expert_bytes;
     const Macs tile = p.tile_tokens;
-    const Ps comp = stretch(p.chiplet_rate(job.at.chiplet).time(work.macs_per_token * tile * ((job.tokens + tile - 1) / tile)));
+    const Ps comp =
+        stretch(p.chiplet_rate(job.at.chiplet).time(work.macs_per_token * tile * ((job.tokens + tile - 1) / tile)));
     chiplet[c] += comp;
     ledger.core_busy[c] += comp;
     ledger.macs += work.macs_per_token * job.tokens;
@@ -103,7 +106,8 @@ LayerOutcome closed_layer(const Package& p, const LayerWork& work, const Migrati
   t.queue = *fullest - t.comp;
   for (std::size_t c = 0; c < combined.size(); ++c)
     if (combined[c] > 0)
-      t.combine = std::max(t.combine, stretch(p.chiplet_rate(static_cast<int>(c)).time(combined[c] * work.combine_macs_per_token)));
+      t.combine = std::max(
+          t.combine, stretch(p.chiplet_rate(static_cast<int>(c)).time(combined[c] * work.combine_macs_per_token)));
   book(ledger, dispatch, Traffic::dispatch);
   book(ledger, gather, Traffic::gather);
   book(ledger, memory, Traffic::memory);
@@ -124,7 +128,9 @@ LayerOutcome closed_layer(const Package& p, const LayerWork& work, const Migrati
   }
   Ps sum = 0;
   for (Ps c : chiplet) sum += c;
-  if (sum > 0) out.load_max_over_mean = static_cast<double>(*fullest) * static_cast<double>(chiplet.size()) / static_cast<double>(sum);
+  if (sum > 0)
+    out.load_max_over_mean =
+        static_cast<double>(*fullest) * static_cast<double>(chiplet.size()) / static_cast<double>(sum);
   if (terms) *terms = t;
   return out;
 }

@@ -33,7 +33,8 @@ void Executor::on_event(const Event& event) {
   if (event.kind < kFirstUserEvent) return network_.on_event(event);
   const int index = static_cast<int>(event.index);
   switch (event.kind) {
-    case kTile: return tile_arrived(index);
+    case kTile:
+      return tile_arrived(index);
     case kStream: {
       JobState& j = jobs_[static_cast<std::size_t>(index)];
       if (j.requested < j.tiles) return request_tile(index, engine_.now());
@@ -47,16 +48,22 @@ void Executor::on_event(const Event& event) {
       for (int tile = 0; tile < j.arrived; ++tile) start_tile(index, tile, engine_.now());
       return;
     }
-    case kJobDone: return job_done(index);
-    case kMigNext: return migrate_next(event.index);
-    case kMigWrite: return migrate_write(event.index);
+    case kJobDone:
+      return job_done(index);
+    case kMigNext:
+      return migrate_next(event.index);
+    case kMigWrite:
+      return migrate_write(event.index);
     case kMigDone: {
       TransferState& t = transfers_[event.index];
       t.active = false;
       return listener_.on_transfer_done(t.t.tag, engine_.now());
     }
-    case kLayerEnd: layer_done_ = true; return;
-    default: assert(false);
+    case kLayerEnd:
+      layer_done_ = true;
+      return;
+    default:
+      assert(false);
   }
 }
 
@@ -133,7 +140,8 @@ void Executor::prepare(const LayerWork& work) {
     for (int k = 0; k < j.piece_count; ++k) {
       const int piece = pieces_by_job_[static_cast<std::size_t>(j.first_piece + k)];
       const Piece& p = pieces[static_cast<std::size_t>(piece)];
-      Flow& f = flows_[static_cast<std::size_t>(p.source * package_.compute_count + jobs[static_cast<std::size_t>(id)].at.chiplet)];
+      Flow& f = flows_[static_cast<std::size_t>(p.source * package_.compute_count +
+                                                jobs[static_cast<std::size_t>(id)].at.chiplet)];
       f.delivered_end += p.tokens * work.token_bytes;
       flow_pieces_[static_cast<std::size_t>(f.first + f.count)] = piece;
       flow_ends_[static_cast<std::size_t>(f.first + f.count)] = f.delivered_end;
@@ -204,7 +212,8 @@ void Executor::start_dispatch() {
       const auto id = static_cast<std::uint32_t>(s * n + c);
       const Flow& f = flows_[id];
       if (f.count == 0) continue;
-      network_.send({package_.route_chiplets(s, c), f.delivered_end, Traffic::dispatch, id, engine_.now(), engine_.now(), false});
+      network_.send(
+          {package_.route_chiplets(s, c), f.delivered_end, Traffic::dispatch, id, engine_.now(), engine_.now(), false});
     }
   }
 }
@@ -224,8 +233,12 @@ void Executor::on_delivered(Traffic traffic, std::uint32_t tag, Bytes delivered,
       if (delivered == p.tokens * work_.token_bytes) gathered(static_cast<int>(tag), at);
       return;
     }
-    case Traffic::memory: engine_.schedule(at, kTile, tag); return;
-    case Traffic::migration: engine_.schedule(at, kMigWrite, tag); return;
+    case Traffic::memory:
+      engine_.schedule(at, kTile, tag);
+      return;
+    case Traffic::migration:
+      engine_.schedule(at, kMigWrite, tag);
+      return;
   }
 }
 
@@ -238,7 +251,9 @@ void Executor::piece_arrived(int piece, Ps at) {
 
 void Executor::open_streams(int chain_id, Ps want) {
   Chain& chain = chains_[static_cast<std::size_t>(chain_id)];
-  if (chain.streaming >= 0 || chain.open >= package_.prefetch_depth || chain.next >= static_cast<int>(chain.jobs.size())) return;
+  if (chain.streaming >= 0 || chain.open >= package_.prefetch_depth ||
+      chain.next >= static_cast<int>(chain.jobs.size()))
+    return;
   const int job = chain.jobs[static_cast<std::size_t>(chain.next++)];
   ++chain.open;
   chain.streaming = job;
@@ -344,7 +359,8 @@ void Executor::migrate_next(std::uint32_t id) {
   ledger_.bank_sets[set].busy += serve;
   s.issued += bytes;
   if (s.issued < s.t.bytes) engine_.schedule(std::max(slot.end, engine_.now() + s.t.gap), kMigNext, id);
-  network_.send({s.t.path, bytes, Traffic::migration, id, slot.start + bank_latency_[set], slot.end + bank_latency_[set], true});
+  network_.send(
+      {s.t.path, bytes, Traffic::migration, id, slot.start + bank_latency_[set], slot.end + bank_latency_[set], true});
 }
 
 void Executor::migrate_write(std::uint32_t id) {
@@ -377,14 +393,17 @@ void Executor::classify(LayerOutcome& out, const std::vector<Ps>& core_before, c
   }
   for (std::size_t s = 0; s < bank_before.size(); ++s) {
     static constexpr Bottleneck kByTier[kTiers] = {Bottleneck::sram, Bottleneck::hbm, Bottleneck::dram};
-    consider(ledger_.bank_sets[s].busy - bank_before[s], kByTier[static_cast<std::size_t>(package_.bank_sets[s].tier)], s);
+    consider(ledger_.bank_sets[s].busy - bank_before[s], kByTier[static_cast<std::size_t>(package_.bank_sets[s].tier)],
+             s);
   }
   for (std::size_t u = 0; u < link_before.size(); ++u)
     consider(ledger_.links[u].busy - link_before[u],
              package_.links[u].cls == LinkClass::d2d ? Bottleneck::d2d : Bottleneck::noc, u);
   // A resource explains the layer only if it was busy for more than half of it; otherwise dependencies do.
   if (most * 2 < out.end - out.start) out.bottleneck = Bottleneck::latency;
-  if (sum > 0) out.load_max_over_mean = static_cast<double>(fullest) * static_cast<double>(core_before.size()) / static_cast<double>(sum);
+  if (sum > 0)
+    out.load_max_over_mean =
+        static_cast<double>(fullest) * static_cast<double>(core_before.size()) / static_cast<double>(sum);
 }
 
 }  // namespace sojourn

@@ -5,7 +5,8 @@
 //   * dispatch: source s sends chiplet c the activations of all its groups for c, N_g d bytes each, largest job first.
 //   * weights: each active replica's weights are read once a layer, in tiles, from its bank set along its path; a
 //     chiplet opens its streams in descending token order, `prefetch_depth` unfinished jobs at a time and tier.
-//   * compute: a replica's work is one task a tile, on all cores of its chiplet (k = N_c^core, replicas in turn, so that
+//   * compute: a replica's work is one task a tile, on all cores of its chiplet (k = N_c^core, replicas in turn, so
+//   that
 //     (4) holds at every instant), first come first served. A task is ready when its tile and all of the replica's
 //     tokens are there: the first tile gates compute, the rest overlaps. T_r^comp as in (13),
 //     eta_r = N / (tile ceil(N / tile)).
@@ -46,11 +47,11 @@ struct LayerWork {
   const std::vector<Job>* jobs = nullptr;
   const std::vector<Piece>* pieces = nullptr;
   Bytes expert_bytes = 0;
-  Bytes token_bytes = 0;       ///< an activation vector
-  Macs macs_per_token = 0;     ///< Ops^token of the expert
+  Bytes token_bytes = 0;            ///< an activation vector
+  Macs macs_per_token = 0;          ///< Ops^token of the expert
   Macs combine_macs_per_token = 0;  ///< d: one scaled addition an expert output
-  Ps gate = 0;                 ///< duration of the gate
-  int throttle = 1024;         ///< compute throughput in 1/1024 of nominal (power cap)
+  Ps gate = 0;                      ///< duration of the gate
+  int throttle = 1024;              ///< compute throughput in 1/1024 of nominal (power cap)
 };
 
 enum class Bottleneck : std::uint8_t { compute, sram, hbm, dram, d2d, noc, latency };
@@ -77,7 +78,7 @@ struct Transfer {
 class ExecutorListener {
  public:
   virtual ~ExecutorListener() = default;
-  virtual void on_job_done(int replica) = 0;                 ///< its groups left the replica
+  virtual void on_job_done(int replica) = 0;                    ///< its groups left the replica
   virtual void on_transfer_done(std::uint32_t tag, Ps at) = 0;  ///< the last chunk is written
 };
 
@@ -101,7 +102,16 @@ class Executor final : private NetworkSink {
   [[nodiscard]] bool finished() const { return layer_done_; }
 
  private:
-  enum Kind : std::uint16_t { kTile = kFirstUserEvent, kStream, kTokens, kJobDone, kMigNext, kMigWrite, kMigDone, kLayerEnd };
+  enum Kind : std::uint16_t {
+    kTile = kFirstUserEvent,
+    kStream,
+    kTokens,
+    kJobDone,
+    kMigNext,
+    kMigWrite,
+    kMigDone,
+    kLayerEnd
+  };
   struct JobState {
     int chain = 0;
     int tiles = 0, requested = 0, arrived = 0, started = 0;
@@ -118,7 +128,7 @@ class Executor final : private NetworkSink {
     std::vector<int> jobs;
     int next = 0, open = 0, streaming = -1;
   };
-  struct Flow {  ///< dispatch of one (source, chiplet)
+  struct Flow {                        ///< dispatch of one (source, chiplet)
     int first = 0, count = 0, at = 0;  ///< into flow_pieces_
     Bytes delivered_end = 0;
   };
@@ -147,9 +157,7 @@ class Executor final : private NetworkSink {
   void migrate_write(std::uint32_t id);
   void classify(LayerOutcome& out, const std::vector<Ps>& core_before, const std::vector<Ps>& bank_before,
                 const std::vector<Ps>& link_before) const;
-  [[nodiscard]] Bytes tile_end(const JobState& j, int tile) const {
-    return j.bytes * (tile + 1) / j.tiles;
-  }
+  [[nodiscard]] Bytes tile_end(const JobState& j, int tile) const { return j.bytes * (tile + 1) / j.tiles; }
   [[nodiscard]] Ps compute_time(const Rate& rate, Macs macs) const {
     const Ps t = rate.time(macs);
     return work_.throttle == 1024 ? t : t * 1024 / work_.throttle;

@@ -51,9 +51,7 @@ class Arrivals {
   }
   int next(int window) { return draw(bags_[order_[domain_of(window)]]); }
   /// by-domain: another domain begins with this window, so requests of the one before do not go on in it.
-  bool turns(int window) {
-    return mix_ == Mix::by_domain && window > 0 && domain_of(window) != domain_of(window - 1);
-  }
+  bool turns(int window) { return mix_ == Mix::by_domain && window > 0 && domain_of(window) != domain_of(window - 1); }
 
  private:
   struct Bag {

@@ -130,7 +130,8 @@ void Router::route(int layer_of_trace, const std::vector<std::uint32_t>& tokens)
   groups_.clear();
   for (int c = 0; c < chiplets_; ++c) {
     for (int e = 0; e < experts_; ++e) {
-      const int n = counts_[static_cast<std::size_t>(c) * static_cast<std::size_t>(experts_) + static_cast<std::size_t>(e)];
+      const int n =
+          counts_[static_cast<std::size_t>(c) * static_cast<std::size_t>(experts_) + static_cast<std::size_t>(e)];
       if (n == 0) continue;
       demand_[static_cast<std::size_t>(e)] += n;
       groups_.push_back({e, c, n});
@@ -162,7 +163,8 @@ Profile profile_windows(const Trace& trace, const WindowPlan& plan, int moe_laye
         p.active[row + e] += router.demand()[e] > 0;
       }
       for (const TokenGroup& g : router.groups())
-        p.source[(row + static_cast<std::size_t>(g.expert)) * static_cast<std::size_t>(chiplets) + static_cast<std::size_t>(g.source)] += g.tokens;
+        p.source[(row + static_cast<std::size_t>(g.expert)) * static_cast<std::size_t>(chiplets) +
+                 static_cast<std::size_t>(g.source)] += g.tokens;
       if (l + 1 == moe_layers) continue;
       const auto a = trace.ids(here), b = trace.ids(trace_layer(l + 1, moe_layers, trace.meta().layers));
       for (std::uint32_t t : tokens) {

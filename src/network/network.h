@@ -16,10 +16,10 @@ struct Message {
   std::span<const int> path;  ///< link ids; must outlive the transfer
   Bytes bytes = 0;
   Traffic traffic = Traffic::dispatch;
-  std::uint32_t tag = 0;      ///< given back on delivery
-  Ps head = 0;                ///< when the first byte is ready at the source (>= now)
-  Ps tail = 0;                ///< when the last byte is; later than head if a bank feeds it
-  bool whole = false;         ///< send as one chunk (the caller has cut it already)
+  std::uint32_t tag = 0;  ///< given back on delivery
+  Ps head = 0;            ///< when the first byte is ready at the source (>= now)
+  Ps tail = 0;            ///< when the last byte is; later than head if a bank feeds it
+  bool whole = false;     ///< send as one chunk (the caller has cut it already)
 };
 
 class NetworkSink {

@@ -35,7 +35,8 @@ void PacketNetwork::send(const Message& m) {
   }
   if (m.whole || m.bytes <= package_.chunk_bytes) {
     const std::uint32_t id = new_chunk();
-    chunks_[id] = {m.path.data(), static_cast<std::uint16_t>(m.path.size()), 0, m.traffic, m.tag, kNone, 0, m.bytes, m.tail};
+    chunks_[id] = {m.path.data(), static_cast<std::uint16_t>(m.path.size()), 0, m.traffic, m.tag, kNone, 0, m.bytes,
+                   m.tail};
     if (m.head > engine_.now())
       engine_.schedule(m.head, kHop, id);
     else
@@ -70,7 +71,8 @@ void PacketNetwork::send_next(std::uint32_t flow_id) {
   f.blocked = false;
   const Bytes bytes = std::min(package_.chunk_bytes, f.bytes - f.sent);
   const std::uint32_t id = new_chunk();
-  chunks_[id] = {f.path.data(), static_cast<std::uint16_t>(f.path.size()), 0, f.traffic, f.tag, flow_id, f.sent, bytes, engine_.now()};
+  chunks_[id] = {f.path.data(), static_cast<std::uint16_t>(f.path.size()), 0, f.traffic, f.tag, flow_id, f.sent, bytes,
+                 engine_.now()};
   f.sent += bytes;
   ++f.in_flight;
   hop(id);
@@ -102,7 +104,9 @@ void PacketNetwork::hop(std::uint32_t id) {
   const Ps serialise = link.bandwidth.time(c.offset + c.bytes) - link.bandwidth.time(c.offset);
   const FifoServer::Slot slot = links_[static_cast<std::size_t>(u)].reserve(engine_.now(), serialise);
   ledger_.links[static_cast<std::size_t>(u)].busy += serialise;
-  if (spans_) spans_->span(package_index_, SpanTrack::link, u, slot.start, slot.end, kTrafficNames[static_cast<std::size_t>(c.traffic)]);
+  if (spans_)
+    spans_->span(package_index_, SpanTrack::link, u, slot.start, slot.end,
+                 kTrafficNames[static_cast<std::size_t>(c.traffic)]);
   c.tail = std::max(slot.end, c.tail) + link.latency;
   const bool first = c.hop == 0;
   const std::uint32_t flow = c.flow;

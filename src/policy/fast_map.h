@@ -9,8 +9,8 @@
 // weighted seconds; `minmax` scales each term to 0..1 over the legal replicas of the group.
 // Order [R]: experts with one live replica first (their choice is forced, so their load is known), then the others by
 // descending tokens; tokens move in blocks of at most `block`, and every counter is updated after each block. A block
-// that leaves a tile partly filled is followed by one that fills it: split experts waste no more of a tile than whole ones.
-// Cost: O(groups) for forced groups, O(blocks * replicas * hops) for the others; scratch is kept between calls.
+// that leaves a tile partly filled is followed by one that fills it: split experts waste no more of a tile than whole
+// ones. Cost: O(groups) for forced groups, O(blocks * replicas * hops) for the others; scratch is kept between calls.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -8,10 +8,29 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/student_t.h"
+#include "moe/model_load.h"
 #include "report/text_table.h"
 
 namespace sojourn {
 namespace {
+
+/// Every policy served the same windows, so differences are judged window by window: is zero inside the 95 % interval
+/// of the mean difference?
+bool within_noise(const RunResult& best, const RunResult& second) {
+  const size_t n = best.window_ps.size();
+  if (n != second.window_ps.size() || n < 2)
+    return best.latency_ps + best.latency_ps_ci95 >= second.latency_ps - second.latency_ps_ci95;
+  double mean = 0, squares = 0;
+  for (size_t i = 0; i < n; ++i) mean += static_cast<double>(second.window_ps[i] - best.window_ps[i]);
+  mean /= static_cast<double>(n);
+  for (size_t i = 0; i < n; ++i) {
+    const double d = static_cast<double>(second.window_ps[i] - best.window_ps[i]) - mean;
+    squares += d * d;
+  }
+  const double error = std::sqrt(squares / static_cast<double>(n - 1) / static_cast<double>(n));
+  return mean <= student_t95(static_cast<int>(n) - 1) * error;
+}
 
 template <class Get>
 std::vector<std::string> distinct(const CompareResult& result, Get get) {
@@ -181,7 +200,7 @@ std::vector<Winner> winners(const CompareResult& result) {
       w.mode = mode;
       w.policy = best.policy;
       w.runner_up = second.policy;
-      w.within_noise = best.latency_ps + best.latency_ps_ci95 >= second.latency_ps - second.latency_ps_ci95;
+      w.within_noise = within_noise(best, second);
       if (base == nullptr || base == &best) base = &second;
       w.against = base->policy;
       if (base->latency_ps > 0)
@@ -209,9 +228,12 @@ const std::vector<PaperFigure>& paper_figures() {
   return figures;
 }
 
-const PaperFigure* paper_figure(const std::string& mode, const std::string& policy, const std::string& against) {
+const PaperFigure* paper_figure(const SummaryRow& row) {
+  const std::vector<std::string>& known = table2_models();
+  for (const auto& [model, reduction] : row.per_model)
+    if (std::find(known.begin(), known.end(), model) == known.end()) return nullptr;
   for (const PaperFigure& f : paper_figures())
-    if (f.mode == mode && f.policy == policy && f.against == against) return &f;
+    if (f.mode == row.mode && f.policy == row.policy && f.against == row.against) return &f;
   return nullptr;
 }
 

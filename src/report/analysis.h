@@ -43,8 +43,9 @@ struct PaperFigure {
   std::string source;
 };
 [[nodiscard]] const std::vector<PaperFigure>& paper_figures();
-[[nodiscard]] const PaperFigure* paper_figure(const std::string& mode, const std::string& policy,
-                                              const std::string& against);
+/// The published figure a summary row may be held against; null where there is none or a model is not of the paper's
+/// set.
+[[nodiscard]] const PaperFigure* paper_figure(const SummaryRow& row);
 /// As printed in the paper: 0.436 -> "43.6", 0.2495 -> "24.95".
 [[nodiscard]] std::string paper_percent(const PaperFigure& figure);
 

@@ -117,7 +117,7 @@ void summary_part(Page& page, const CompareResult& result) {
     all.rows.push_back({row.mode, row.origin, row.policy, row.against, signed_percent(row.geomean_reduction),
                         std::to_string(row.per_model.size()), row.per_model.empty() ? "-" : signed_percent(least),
                         row.per_model.empty() ? "-" : signed_percent(most)});
-    if (const PaperFigure* f = paper_figure(row.mode, row.policy, row.against))
+    if (const PaperFigure* f = paper_figure(row))
       paper.rows.push_back({row.mode, row.origin, row.policy, row.against, paper_percent(*f),
                             percent(row.geomean_reduction), signed_percent(row.geomean_reduction - f->reduction),
                             f->source});

@@ -120,7 +120,7 @@ void reduction_section(const CompareResult& result, const TextStyle& style, std:
   paper.column("source", "", TextTable::Align::left);
   bool any = false;
   for (const SummaryRow& row : result.summary) {
-    const PaperFigure* f = paper_figure(row.mode, row.policy, row.against);
+    const PaperFigure* f = paper_figure(row);
     if (f == nullptr) continue;
     paper.row({row.mode, row.policy, row.against, paper_percent(*f), percent(row.geomean_reduction),
                signed_percent(row.geomean_reduction - f->reduction), row.origin, f->source});

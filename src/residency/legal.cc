@@ -9,10 +9,9 @@
 namespace sojourn {
 
 const char* verdict_name(Verdict v) {
-  static constexpr const char* kNames[] = {"ok",           "bad reference", "bad location", "same location",
-                                           "wrong direction", "last replica", "replicas max", "budget",
-                                           "capacity",     "too young",     "updates max",  "pending",
-                                           "no path",      "link busy"};
+  static constexpr const char* kNames[] = {
+      "ok",     "bad reference", "bad location", "same location", "wrong direction", "last replica", "replicas max",
+      "budget", "capacity",      "too young",    "updates max",   "pending",         "no path",      "link busy"};
   return kNames[static_cast<std::size_t>(v)];
 }
 
@@ -51,7 +50,7 @@ Verdict legal(const Action& action, const Residency& state, const ResidencyLimit
   if (updates_started >= limits.updates_max) return Verdict::updates_max;
   if (state.has_pending(action.layer, action.expert)) return Verdict::pending;
   if (names_replica && window - state.replica(action.replica).born_window < limits.age_min &&
-      state.replica(action.replica).born_window > 0)
+      !state.replica(action.replica).initial)
     return Verdict::too_young;
   if (action.kind == ActionKind::evict) return live.size() > 1 ? Verdict::ok : Verdict::last_replica;
 

@@ -104,6 +104,7 @@ void Residency::publish(int pending, int retire_id, int window) {
   r.state = ReplicaState::live;
   r.version = ++version_;
   r.born_window = window;
+  r.initial = false;
   r.last_used_window = window;
   live_[key(r.layer, r.expert)].push_back(pending);
   ++live_count_;

@@ -16,19 +16,19 @@ namespace sojourn {
 /// Why an action may not be taken. Everything but `ok` leaves the state untouched.
 enum class Verdict : std::uint8_t {
   ok,
-  bad_reference,   ///< no such layer, expert or live replica of it
-  bad_location,    ///< bank set not visible from the chiplet, or of another tier
-  same_location,   ///< a live or pending replica of the expert is there already
-  wrong_direction, ///< promote to a farther tier, demote to a nearer one
-  last_replica,    ///< (28) lower bound
-  replicas_max,    ///< (28) upper bound
-  budget,          ///< (29)
-  capacity,        ///< (30)
-  too_young,       ///< age(r) < A^min
-  updates_max,     ///< U^max
-  pending,         ///< the expert has a migration in flight
-  no_path,         ///< no route between the banks
-  link_busy        ///< (40): deferred, not refused for good
+  bad_reference,    ///< no such layer, expert or live replica of it
+  bad_location,     ///< bank set not visible from the chiplet, or of another tier
+  same_location,    ///< a live or pending replica of the expert is there already
+  wrong_direction,  ///< promote to a farther tier, demote to a nearer one
+  last_replica,     ///< (28) lower bound
+  replicas_max,     ///< (28) upper bound
+  budget,           ///< (29)
+  capacity,         ///< (30)
+  too_young,        ///< age(r) < A^min
+  updates_max,      ///< U^max
+  pending,          ///< the expert has a migration in flight
+  no_path,          ///< no route between the banks
+  link_busy         ///< (40): deferred, not refused for good
 };
 [[nodiscard]] const char* verdict_name(Verdict v);
 
@@ -40,7 +40,8 @@ class Residency final : public DirectoryView {
   [[nodiscard]] int layers() const override { return layers_; }
   [[nodiscard]] int experts() const override { return experts_; }
   [[nodiscard]] std::span<const int> replicas(int layer, int expert) const override {
-    return live_[static_cast<std::size_t>(layer) * static_cast<std::size_t>(experts_) + static_cast<std::size_t>(expert)];
+    return live_[static_cast<std::size_t>(layer) * static_cast<std::size_t>(experts_) +
+                 static_cast<std::size_t>(expert)];
   }
   [[nodiscard]] const Replica& replica(int id) const override { return slots_[static_cast<std::size_t>(id)]; }
   [[nodiscard]] std::uint32_t version() const override { return version_; }
@@ -91,9 +92,9 @@ class Residency final : public DirectoryView {
   std::vector<Bytes> per_bank_need_;   ///< [bank set] ceil(S / n)
   std::vector<Replica> slots_;
   std::vector<int> free_slots_;
-  std::vector<std::vector<int>> live_;        ///< [layer * experts + expert]
-  std::vector<std::uint8_t> pending_of_;      ///< same index: migrations in flight
-  std::vector<std::uint8_t> pending_is_copy_; ///< [slot]
+  std::vector<std::vector<int>> live_;         ///< [layer * experts + expert]
+  std::vector<std::uint8_t> pending_of_;       ///< same index: migrations in flight
+  std::vector<std::uint8_t> pending_is_copy_;  ///< [slot]
   std::uint32_t version_ = 0;
   int live_count_ = 0, pending_ = 0, pending_copies_ = 0;
   std::int64_t held_ = 0;  ///< live + pending + draining

@@ -88,7 +88,8 @@ class TraceShelf {
 void check_numbers(const CompareOptions& o, Diagnostics& d) {
   auto between = [&](const char* key, double value, double low, double high, const char* unit) {
     if (!(value >= low && value <= high))
-      d.error(kCommandLine, key, fmt::format("{} is out of bounds", value), fmt::format("give {} to {} {}", low, high, unit));
+      d.error(kCommandLine, key, fmt::format("{} is out of bounds", value),
+              fmt::format("give {} to {} {}", low, high, unit));
   };
   between("--windows", o.windows, 1, 100000, "windows");
   between("--warmup", o.warmup, 1, 100000, "windows");
@@ -156,7 +157,8 @@ Result<CompareResult> run_compare(const CompareOptions& options, const PolicyReg
   if (package && models && !errors.has_errors()) {
     TraceShelf shelf(options);
     for (const auto& [name, path] : options.traces) {
-      const bool known = name.empty() || std::any_of(models->begin(), models->end(), [&](const ModelShape& m) { return m.name == name; });
+      const bool known = name.empty() || std::any_of(models->begin(), models->end(),
+                                                     [&](const ModelShape& m) { return m.name == name; });
       if (!known)
         errors.error(kCommandLine, "--trace", fmt::format("'{}' is not among the models compared", name),
                      "name a model of --models, as in --trace MODEL=FILE");

@@ -31,12 +31,12 @@ struct CompareOptions {
   std::uint64_t seed = 1;
   NetworkKind network = NetworkKind::packet;
   Mix mix = Mix::mixed;
-  bool per_layer = false;   ///< capacity_scope = "layer"
-  double copies = 1.3;      ///< resident-copy budget over the routed footprint
+  bool per_layer = false;  ///< capacity_scope = "layer"
+  double copies = 1.3;     ///< resident-copy budget over the routed footprint
   double ewma_alpha = 0.8;
-  ResidencyLimits limits;   ///< replicas_max, updates_max, age_min, link_threshold
+  ResidencyLimits limits;  ///< replicas_max, updates_max, age_min, link_threshold
   int threads = 2;
-  int timeline_windows = 1; ///< scored windows drawn in the timeline
+  int timeline_windows = 1;              ///< scored windows drawn in the timeline
   std::vector<std::string> search_dirs;  ///< roots that hold packages/, models/, traces/
 };
 

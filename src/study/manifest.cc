@@ -1,5 +1,5 @@
-// The manifest of a comparison: everything needed to run it again and to judge it. Nothing in it depends on the machine,
-// the compiler, the time or the number of threads, so that two runs can be compared byte for byte.
+// The manifest of a comparison: everything needed to run it again and to judge it. Nothing in it depends on the
+// machine, the compiler, the time or the number of threads, so that two runs can be compared byte for byte.
 #include <fmt/format.h>
 
 #include <map>
@@ -21,7 +21,8 @@ const std::vector<std::string>& assumptions() {
       "a replica is striped over the banks of its tier on a chiplet",
       "replicas of a chiplet take turns on all its cores; unequal tiles (16 tokens) lower utilisation",
       "token i of a window sits on chiplet i mod |C| after attention and is aggregated there",
-      "non-routed work (attention, shared experts, dense blocks, LM head) is spread evenly and bounded by compute or by "
+      "non-routed work (attention, shared experts, dense blocks, LM head) is spread evenly and bounded by compute or "
+      "by "
       "streaming weights and KV from HBM; KV capacity is not charged to the expert tiers",
       "a model larger than a package runs as a pipeline of packages; the hand-over is charged",
       "every policy starts from the placement it makes of the same warm-up windows",
@@ -84,9 +85,16 @@ std::string write_manifest(const CompareOptions& o, const PolicyRegistry& regist
     }
     const TraceMeta& t = s->trace->meta();
     if (!seen.insert("t " + s->model.name + mode_name(s->mode)).second) continue;
-    Json trace{{"model", s->model.name}, {"mode", mode_name(s->mode)}, {"trace", t.name}, {"sha256", t.sha256},
-               {"origin", origin_name(s->origin)}, {"recorded_from", t.recorded_from}, {"trace_layers", t.layers},
-               {"moe_layers", s->model.moe_layers()}, {"requests", s->plan.requests}, {"token_reuse_mean", s->plan.reuse_mean}};
+    Json trace{{"model", s->model.name},
+               {"mode", mode_name(s->mode)},
+               {"trace", t.name},
+               {"sha256", t.sha256},
+               {"origin", origin_name(s->origin)},
+               {"recorded_from", t.recorded_from},
+               {"trace_layers", t.layers},
+               {"moe_layers", s->model.moe_layers()},
+               {"requests", s->plan.requests},
+               {"token_reuse_mean", s->plan.reuse_mean}};
     trace["warnings"] = t.warnings;
     m["traces"].push_back(trace);
   }
@@ -113,7 +121,8 @@ Result<CompareOptions> read_manifest(const std::string& text, const std::string&
   Json m = Json::parse(text, nullptr, false);
   if (m.is_object() && m.contains("manifest")) m = m["manifest"];
   if (!m.is_object() || m.value("schema", "") != "sojourn.manifest/1" || !m.contains("options"))
-    return fail(where, "schema", "is not a manifest of sojourn compare", "give the JSON that `sojourn compare --json` wrote");
+    return fail(where, "schema", "is not a manifest of sojourn compare",
+                "give the JSON that `sojourn compare --json` wrote");
   CompareOptions o;
   try {
     const Json& opt = m["options"];

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "base/student_t.h"
 #include "study/stage_run.h"
 
 namespace sojourn {
@@ -47,13 +48,6 @@ Result<std::shared_ptr<const Scenario>> make_scenario(ModelShape model, const Pa
 
 namespace {
 
-/// Two-sided 97.5 % quantile of Student's t, from the series of Hill's expansion around the normal quantile.
-double student_t(int degrees) {
-  const double z = 1.959963985, n = degrees;
-  const double z3 = z * z * z, z5 = z3 * z * z;
-  return z + (z3 + z) / (4 * n) + (5 * z5 + 16 * z3 + 3 * z) / (96 * n * n);
-}
-
 template <class T>
 T mean(T sum, std::int64_t n) {
   return n > 0 ? sum / static_cast<T>(n) : T{};
@@ -61,8 +55,9 @@ T mean(T sum, std::int64_t n) {
 
 }  // namespace
 
-Result<RunResult> simulate(const Scenario& scenario, const std::function<std::unique_ptr<Policy>()>& new_policy, const std::string& policy_name,
-                           SpanSink* spans, int timeline_windows, const std::function<bool()>& stop) {
+Result<RunResult> simulate(const Scenario& scenario, const std::function<std::unique_ptr<Policy>()>& new_policy,
+                           const std::string& policy_name, SpanSink* spans, int timeline_windows,
+                           const std::function<bool()>& stop) {
   const auto wall_start = std::chrono::steady_clock::now();
   const Package& package = *scenario.package;
   std::vector<std::unique_ptr<StageRun>> stages;
@@ -94,7 +89,8 @@ Result<RunResult> simulate(const Scenario& scenario, const std::function<std::un
       window += stages[i]->serve(w, true);
       // Activations are handed to the next package of the pipeline.
       if (i + 1 < stages.size() && !scenario.per_layer)
-        window += package.handover_latency + package.handover.time(tokens * scenario.model.activation_bytes_per_token());
+        window +=
+            package.handover_latency + package.handover.time(tokens * scenario.model.activation_bytes_per_token());
     }
     r.window_ps.push_back(window);
     total += window;
@@ -104,7 +100,7 @@ Result<RunResult> simulate(const Scenario& scenario, const std::function<std::un
   double variance = 0;
   for (Ps t : r.window_ps) variance += std::pow(static_cast<double>(t - r.latency_ps), 2);
   if (r.windows > 1)
-    r.latency_ps_ci95 = static_cast<Ps>(student_t(r.windows - 1) * std::sqrt(variance / (r.windows - 1) / r.windows));
+    r.latency_ps_ci95 = static_cast<Ps>(student_t95(r.windows - 1) * std::sqrt(variance / (r.windows - 1) / r.windows));
 
   StageTotals sum;
   std::int64_t layers = 0;
@@ -154,15 +150,16 @@ Result<RunResult> simulate(const Scenario& scenario, const std::function<std::un
   r.lower_bound_ps = mean<Ps>(sum.bound, n);
   r.bound_resource = 2 * compute_bound >= layers ? "compute" : "memory";
   for (std::size_t i = 0; i < kStages; ++i) r.stages_ps[i] = mean<Ps>(sum.stages[i], layers);
-  r.energy = {mean<Fj>(sum.energy.compute, n), mean<Fj>(sum.energy.noc, n),  mean<Fj>(sum.energy.d2d, n),
-              mean<Fj>(sum.energy.sram, n),    mean<Fj>(sum.energy.hbm, n),  mean<Fj>(sum.energy.dram, n),
+  r.energy = {mean<Fj>(sum.energy.compute, n),   mean<Fj>(sum.energy.noc, n), mean<Fj>(sum.energy.d2d, n),
+              mean<Fj>(sum.energy.sram, n),      mean<Fj>(sum.energy.hbm, n), mean<Fj>(sum.energy.dram, n),
               mean<Fj>(sum.energy.migration, n), mean<Fj>(sum.energy.gate, n)};
   r.edp_js = static_cast<double>(r.energy.total()) * 1e-15 * ps_to_s(r.latency_ps);
   r.bytes_dispatch = mean<Bytes>(sum.requested[0], n);
   r.bytes_gather = mean<Bytes>(sum.requested[1], n);
   r.bytes_memory = mean<Bytes>(sum.requested[2], n);
   r.bytes_migration = mean<Bytes>(sum.requested[3], n);
-  r.replicas_mean = replicas / static_cast<double>(std::max<std::int64_t>(1, n) * r.moe_layers * scenario.model.experts);
+  r.replicas_mean =
+      replicas / static_cast<double>(std::max<std::int64_t>(1, n) * r.moe_layers * scenario.model.experts);
   r.load_max_over_mean = layers > 0 ? sum.load_ratio / static_cast<double>(layers) : 0;
   r.throttled_share /= static_cast<double>(std::max<std::int64_t>(1, n) * r.packages);
   const double moe = static_cast<double>(std::max<Ps>(1, moe_busy));

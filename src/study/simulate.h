@@ -30,13 +30,13 @@ struct Scenario {
   bool per_layer = false;
   std::uint64_t seed = 1;
   NetworkKind network = NetworkKind::packet;
-  double copies = 1.3;           ///< B_res as a multiple of the routed footprint
-  double ewma_alpha = 0.8;       ///< alpha of d-bar
-  ResidencyLimits limits;        ///< budget is set per stage
+  double copies = 1.3;      ///< B_res as a multiple of the routed footprint
+  double ewma_alpha = 0.8;  ///< alpha of d-bar
+  ResidencyLimits limits;   ///< budget is set per stage
 };
 
-/// Is a trace's model name this model? The same word, or one of them with a suffix after a dash ("qwen1.5-moe-a2.7b" for
-/// "qwen1.5-moe"); expert count and top-k must be equal too, which tells a model from its smaller sibling.
+/// Is a trace's model name this model? The same word, or one of them with a suffix after a dash ("qwen1.5-moe-a2.7b"
+/// for "qwen1.5-moe"); expert count and top-k must be equal too, which tells a model from its smaller sibling.
 [[nodiscard]] bool recorded_from(const TraceMeta& trace, const ModelShape& model);
 
 /// Checks trace against model and prepares windows, profile and pipeline. Errors as values.
@@ -45,7 +45,8 @@ struct Scenario {
                                                                     const WindowOptions& windows, Scenario settings);
 
 /// Runs every window. `stop()` is asked between windows; true abandons the run. Errors: a placement that does not fit.
-[[nodiscard]] Result<RunResult> simulate(const Scenario& scenario, const std::function<std::unique_ptr<Policy>()>& new_policy,
+[[nodiscard]] Result<RunResult> simulate(const Scenario& scenario,
+                                         const std::function<std::unique_ptr<Policy>()>& new_policy,
                                          const std::string& policy_name, SpanSink* spans, int timeline_windows,
                                          const std::function<bool()>& stop);
 

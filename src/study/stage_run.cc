@@ -22,7 +22,8 @@ StageRun::StageRun(const Scenario& scenario, const PipelineStage& stage, std::un
   limits_ = policy_->limits(scenario.limits);
   const double factor = policy_->budget_factor(scenario.copies);
   const Bytes experts = static_cast<Bytes>(stage.moe_count) * scenario.model.experts;
-  limits_.budget = static_cast<Bytes>(std::floor(static_cast<double>(experts) * factor + 1e-9)) * scenario.model.expert_bytes();
+  limits_.budget =
+      static_cast<Bytes>(std::floor(static_cast<double>(experts) * factor + 1e-9)) * scenario.model.expert_bytes();
   const std::size_t n = profile_.demand.size();
   ewma_ = profile_.demand;
   last_ = profile_.demand;
@@ -39,7 +40,8 @@ StageRun::StageRun(const Scenario& scenario, const PipelineStage& stage, std::un
   totals_.link_busy.assign(package_.links.size(), 0);
   totals_.bank_busy.assign(package_.bank_sets.size(), 0);
   for (std::size_t s = 0; s < package_.bank_sets.size(); ++s)
-    tier_capacity_[static_cast<std::size_t>(package_.bank_sets[s].tier)] += std::max<Bytes>(0, residency_.free_bytes(static_cast<int>(s)));
+    tier_capacity_[static_cast<std::size_t>(package_.bank_sets[s].tier)] +=
+        std::max<Bytes>(0, residency_.free_bytes(static_cast<int>(s)));
 }
 
 Result<bool> StageRun::place(const std::string& policy_name) {
@@ -60,16 +62,23 @@ Result<bool> StageRun::place(const std::string& policy_name) {
     const auto visible = package_.visible(r.at.tier, r.at.chiplet);
     const bool seen = std::find(visible.begin(), visible.end(), r.at.bank_set) != visible.end();
     if (!seen || !residency_.place(r.layer, r.expert, r.at))
-      return fail(where, "policies",
-                  fmt::format("{}: placed expert {} of layer {} of {} where it does not fit ({} on chiplet {})", policy_name,
-                              r.expert, stage_.first_moe + r.layer, scenario_.model.name, tier_name(r.at.tier), r.at.chiplet),
-                  "use a package with more memory, or lower --copies");
+      return fail(
+          where, "policies",
+          fmt::format("{}: placed expert {} of layer {} of {} where it does not fit ({} on chiplet {})", policy_name,
+                      r.expert, stage_.first_moe + r.layer, scenario_.model.name, tier_name(r.at.tier), r.at.chiplet),
+          "use a package with more memory, or lower --copies");
   }
   if (residency_.budget_bytes() > limits_.budget)
-    return fail(where, "policies", fmt::format("{}: the placement exceeds the residency budget", policy_name), "lower --copies");
+    return fail(where, "policies", fmt::format("{}: the placement exceeds the residency budget", policy_name),
+                "lower --copies");
   for (int l = 0; l < stage_.moe_count; ++l)
     for (int e = 0; e < scenario_.model.experts; ++e)
-      if (residency_.replicas(l, e).empty())
+      if (static_cast<int>(residency_.replicas(l, e).size()) > limits_.replicas_max)
+        return fail(where, "policies",
+                    fmt::format("{}: the placement gives expert {} more than {} replicas", policy_name, e,
+                                limits_.replicas_max),
+                    "raise --replicas-max");
+      else if (residency_.replicas(l, e).empty())
         return fail(where, "policies",
                     fmt::format("{}: expert {} of layer {} of {} was left without a replica", policy_name, e,
                                 stage_.first_moe + l, scenario_.model.name),
@@ -144,7 +153,8 @@ void StageRun::start_migration(const Action& action) {
   for (int u : path) {
     const auto i = static_cast<std::size_t>(u);
     const double room = std::max(0.05, limits_.link_threshold - pressure_.link_util[i]);
-    gap = std::max(gap, static_cast<Ps>(static_cast<double>(package_.links[i].bandwidth.time(package_.chunk_bytes)) / room));
+    gap = std::max(gap,
+                   static_cast<Ps>(static_cast<double>(package_.links[i].bandwidth.time(package_.chunk_bytes)) / room));
     if (window_ps_ > 0)
       migrating_[i] += static_cast<double>(package_.links[i].bandwidth.time(bytes)) / static_cast<double>(window_ps_);
   }
@@ -302,7 +312,8 @@ void StageRun::observe_demand() {
 Bytes StageRun::counter_bytes() const {
   // One 32-bit counter a link and bank set (weighted utilisation), a chiplet (queued service) and a tier, as hardware
   // would keep them for the current layer.
-  return static_cast<Bytes>(4 * (package_.links.size() + package_.bank_sets.size() + static_cast<std::size_t>(package_.compute_count) + kTiers));
+  return static_cast<Bytes>(4 * (package_.links.size() + package_.bank_sets.size() +
+                                 static_cast<std::size_t>(package_.compute_count) + kTiers));
 }
 
 void StageRun::close_window(Ps duration, bool scored) {
@@ -345,7 +356,8 @@ void StageRun::close_window(Ps duration, bool scored) {
   EnergyTerms e;
   e.compute = (ledger.macs + other_macs_) * package_.energy_per_mac;
   for (std::size_t u = 0; u < package_.links.size(); ++u)
-    (package_.links[u].cls == LinkClass::noc ? e.noc : e.d2d) += ledger.links[u].total() * package_.links[u].energy_per_byte;
+    (package_.links[u].cls == LinkClass::noc ? e.noc : e.d2d) +=
+        ledger.links[u].total() * package_.links[u].energy_per_byte;
   std::array<Fj, kTiers> tier_energy{}, per_byte{};
   for (std::size_t s = 0; s < package_.bank_sets.size(); ++s) {
     const BankSet& set = package_.bank_sets[s];

@@ -8,20 +8,16 @@
 #include "package/fits.h"
 #include "package/load.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data,
-                                      std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   sojourn::PackageLimits limits;
-  limits.chiplets = 64; // the same code as for 1024, in less time and memory
+  limits.chiplets = 64;  // the same code as for 1024, in less time and memory
   limits.route_entries = 1 << 18;
   sojourn::Diagnostics warnings;
   const auto package =
-      sojourn::parse_package({reinterpret_cast<const char *>(data), size},
-                             "fuzz.toml", &warnings, limits);
+      sojourn::parse_package({reinterpret_cast<const char*>(data), size}, "fuzz.toml", &warnings, limits);
   if (!package) {
     // A refusal says why.
-    if (!package.error().diagnostics.has_errors() ||
-        package.error().diagnostics.text().empty())
-      std::abort();
+    if (!package.error().diagnostics.has_errors() || package.error().diagnostics.text().empty()) std::abort();
     return 0;
   }
   // An accepted package is whole: every pair of chiplets is joined and every
@@ -31,13 +27,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data,
     for (int b = 0; b < chiplets; ++b) {
       int at = package->chiplets[static_cast<std::size_t>(a)].node;
       for (const int u : package->route_chiplets(a, b)) {
-        const sojourn::Link &link = package->links[static_cast<std::size_t>(u)];
-        if (link.from != at)
-          std::abort();
+        const sojourn::Link& link = package->links[static_cast<std::size_t>(u)];
+        if (link.from != at) std::abort();
         at = link.to;
       }
-      if (at != package->chiplets[static_cast<std::size_t>(b)].node)
-        std::abort();
+      if (at != package->chiplets[static_cast<std::size_t>(b)].node) std::abort();
     }
   }
   (void)sojourn::check_expert_fits(*package, 1 << 20, "fuzz");

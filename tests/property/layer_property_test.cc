@@ -57,7 +57,8 @@ Ps lower_bound(const Package& p, const RandomLayer& r) {
 
 }  // namespace
 
-TEST_CASE("layers: bound <= latency, stages sum to it, bytes are conserved, resources are never over-booked, runs repeat") {
+TEST_CASE(
+    "layers: bound <= latency, stages sum to it, bytes are conserved, resources are never over-booked, runs repeat") {
   CHECK(rc::check("random layers", [] {
     const Package p = random_package(1 << 20);
     Rng rng(static_cast<std::uint64_t>(pick(0, 1 << 20)), "layers");
@@ -148,9 +149,11 @@ TEST_CASE("background transfers end, write every byte once and never change what
     Bytes moved = 0;
     const int count = 1 + static_cast<int>(rng.below(5));
     for (int i = 0; i < count; ++i) {
-      const int from = static_cast<int>(rng.below(p.bank_sets.size())), to = static_cast<int>(rng.below(p.bank_sets.size()));
+      const int from = static_cast<int>(rng.below(p.bank_sets.size())),
+                to = static_cast<int>(rng.below(p.bank_sets.size()));
       const Bytes bytes = static_cast<Bytes>(1 + rng.below(5000));
-      ex.start_transfer({static_cast<std::uint32_t>(i), from, to, p.route_chiplets(p.bank_sets[from].owner, p.bank_sets[to].owner), bytes,
+      ex.start_transfer({static_cast<std::uint32_t>(i), from, to,
+                         p.route_chiplets(p.bank_sets[from].owner, p.bank_sets[to].owner), bytes,
                          static_cast<Ps>(rng.below(100'000))});
       moved += bytes;
     }

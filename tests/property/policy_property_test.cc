@@ -22,7 +22,8 @@ struct Watched final : Policy {
       placed[{r.layer, r.expert}].push_back(r.at);
     }
     RC_ASSERT(static_cast<int>(placed.size()) == task.profile->layers * task.profile->experts);
-    for (const auto& [key, at] : placed) RC_ASSERT(static_cast<int>(at.size()) <= std::max(1, task.limits.replicas_max));
+    for (const auto& [key, at] : placed)
+      RC_ASSERT(static_cast<int>(at.size()) <= std::max(1, task.limits.replicas_max));
     RC_ASSERT(static_cast<Bytes>(out.size()) * task.model->expert_bytes() <= task.limits.budget);
   }
   void decide(const PolicyView& view, std::vector<Action>& out) override { inner->decide(view, out); }
@@ -80,7 +81,9 @@ TEST_CASE("every policy serves random models on random packages lawfully") {
       Rng rng(seed, "routes");
       std::shared_ptr<const Trace> trace = tiny_trace(m, pick(1, 8), pick(1, 30), [&](int, int, int j) {
         const auto a = rng.below(m.experts), b = rng.below(a + 1);  // skewed; the k choices of a token differ
-        return static_cast<int>(m.top_k == 1 ? b : (j == 0 ? b / 2 * 2 % m.experts : std::min<std::uint64_t>(b / 2 * 2 + 1, m.experts - 1)));
+        return static_cast<int>(
+            m.top_k == 1 ? b
+                         : (j == 0 ? b / 2 * 2 % m.experts : std::min<std::uint64_t>(b / 2 * 2 + 1, m.experts - 1)));
       });
       WindowOptions o;
       o.mode = pick(0, 1) ? Mode::decode : Mode::prefill;
@@ -98,7 +101,9 @@ TEST_CASE("every policy serves random models on random packages lawfully") {
       RC_PRE(static_cast<bool>(s));
       const auto resolved = resolve(entry->info.params, {}, {}, name);
       RC_ASSERT(static_cast<bool>(resolved));
-      const auto fresh = [&]() -> std::unique_ptr<Policy> { return std::make_unique<Watched>(entry->factory(*resolved)); };
+      const auto fresh = [&]() -> std::unique_ptr<Policy> {
+        return std::make_unique<Watched>(entry->factory(*resolved));
+      };
       const auto once = simulate(**s, fresh, name, nullptr, 0, [] { return false; });
       if (!once) RC_FAIL(once.error().diagnostics.text());
       const RunResult& r = *once;

@@ -31,29 +31,40 @@ inline Package random_package(Bytes room) {
       t += fmt::format("kind = \"{}\"\nwidth = {}\nheight = {}\n", kind == 0 ? "mesh" : "torus", w, h);
       break;
     }
-    case 2: t += fmt::format("kind = \"tree\"\nchiplets = {}\narity = {}\n", n, pick(1, 3)); break;
-    default: t += fmt::format("kind = \"custom\"\nchiplets = {}\nrouting = \"table\"\n", n);
+    case 2:
+      t += fmt::format("kind = \"tree\"\nchiplets = {}\narity = {}\n", n, pick(1, 3));
+      break;
+    default:
+      t += fmt::format("kind = \"custom\"\nchiplets = {}\nrouting = \"table\"\n", n);
   }
-  t += fmt::format("[chiplet]\ncores = {}\nclock = \"1 GHz\"\nmacs_per_cycle = {}\ntile_tokens = {}\nenergy_per_mac = \"7 fJ\"\n",
-                   pick(1, 4), pick(1, 8), pick(1, 16));
+  t += fmt::format(
+      "[chiplet]\ncores = {}\nclock = \"1 GHz\"\nmacs_per_cycle = {}\ntile_tokens = {}\nenergy_per_mac = \"7 fJ\"\n",
+      pick(1, 4), pick(1, 8), pick(1, 16));
   t += fmt::format("[noc]\nports = {}\nenergy = \"100 fJ/B\"\n", pick(1, 4));
-  t += fmt::format("[d2d]\nbandwidth = \"{} GB/s\"\nenergy = \"300 fJ/B\"\ndistance = \"{} mm\"\noverhead = \"{} ps\"\n",
-                   pick(1, 64), pick(0, 20), pick(0, 3000));
+  t +=
+      fmt::format("[d2d]\nbandwidth = \"{} GB/s\"\nenergy = \"300 fJ/B\"\ndistance = \"{} mm\"\noverhead = \"{} ps\"\n",
+                  pick(1, 64), pick(0, 20), pick(0, 3000));
   if (kind == 3)  // a ring
     for (int c = 0; compute > 1 && c < (compute == 2 ? 1 : compute); ++c)
-      t += fmt::format("[[link]]\nfrom = \"c{}\"\nto = \"c{}\"\nbandwidth = \"{} GB/s\"\n", c, (c + 1) % compute, pick(1, 64));
+      t += fmt::format("[[link]]\nfrom = \"c{}\"\nto = \"c{}\"\nbandwidth = \"{} GB/s\"\n", c, (c + 1) % compute,
+                       pick(1, 64));
   const int io = pick(0, 2);
-  for (int i = 0; i < io; ++i) t += fmt::format("[[io]]\nname = \"io{}\"\nattach = [\"c{}\"]\n", i, pick(0, compute - 1));
+  for (int i = 0; i < io; ++i)
+    t += fmt::format("[[io]]\nname = \"io{}\"\nattach = [\"c{}\"]\n", i, pick(0, compute - 1));
   const auto memory = [&](const char* tier, const char* at, Bytes capacity, int latency) {
     const int banks = pick(1, 3);
-    t += fmt::format("[[memory]]\ntier = \"{}\"\nat = \"{}\"\nbanks = {}\ncapacity = \"{} B\"\nbandwidth = \"{} GB/s\"\n"
-                     "latency = \"{} ps\"\nenergy = \"10 fJ/B\"\n", tier, at, banks, capacity, pick(1, 64), latency);
+    t += fmt::format(
+        "[[memory]]\ntier = \"{}\"\nat = \"{}\"\nbanks = {}\ncapacity = \"{} B\"\nbandwidth = \"{} GB/s\"\n"
+        "latency = \"{} ps\"\nenergy = \"10 fJ/B\"\n",
+        tier, at, banks, capacity, pick(1, 64), latency);
   };
   if (pick(0, 3) > 0) memory("sram", "compute", pick(1, 2000), pick(0, 2000));
   if (pick(0, 2) > 0) memory("hbm", "compute", pick(1, 4000), pick(0, 5000));
   memory("dram", io > 0 ? "io" : "compute", room, pick(0, 9000));
-  t += fmt::format("[control]\ngate_energy = \"11 fJ\"\nmigration_energy = \"13 fJ\"\ngate_overhead = \"{} ps\"\n", pick(0, 5000));
-  t += fmt::format("[stream]\nchunk = \"{} B\"\nweight_tiles = {}\nprefetch_depth = {}\n", pick(16, 512), pick(1, 9), pick(1, 3));
+  t += fmt::format("[control]\ngate_energy = \"11 fJ\"\nmigration_energy = \"13 fJ\"\ngate_overhead = \"{} ps\"\n",
+                   pick(0, 5000));
+  t += fmt::format("[stream]\nchunk = \"{} B\"\nweight_tiles = {}\nprefetch_depth = {}\n", pick(16, 512), pick(1, 9),
+                   pick(1, 3));
   const Result<Package> p = parse_package(t, "random.toml");
   if (!p) FAIL(p.error().diagnostics.text() << "\n" << t);
   return *p;

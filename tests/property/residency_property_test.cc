@@ -85,7 +85,8 @@ TEST_CASE("residency: no legal sequence breaks capacity, replica counts, the bud
 
       // The ledger, recomputed from the slots.
       std::vector<Bytes> used;
-      for (std::size_t s = 0; s < fixed.size(); ++s) used.push_back((fixed[s] + p.bank_sets[s].count - 1) / p.bank_sets[s].count);
+      for (std::size_t s = 0; s < fixed.size(); ++s)
+        used.push_back((fixed[s] + p.bank_sets[s].count - 1) / p.bank_sets[s].count);
       int count = 0, live_count = 0;
       for (int id = 0; id < r.slot_count(); ++id) {
         const Replica& replica = r.replica(id);

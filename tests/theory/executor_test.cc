@@ -1,8 +1,7 @@
 // Event-level layers worked out by hand. Unless said otherwise: 1 MAC = 1000 ps, an expert is 400 B in 4 tiles, SRAM
 // serves a byte in 500 ps after 100 ps, links take 1000 ps a byte and 5000 ps, an activation is 10 B, the gate 1000 ps.
-#include "kit.h"
-
 #include "bound/bound.h"
+#include "kit.h"
 #include "moe/closed_form.h"
 
 using namespace kit;
@@ -79,7 +78,7 @@ TEST_CASE("one remote group: activations travel there, outputs travel back") {
   l.piece(l.job(Tier::sram, 0, 0), 1, 4);
   Ledger ledger(p);
   const LayerOutcome out = once(p, l, &ledger);
-  CHECK(stage(out, Stage::dispatch) == 45'000);       // 40 B
+  CHECK(stage(out, Stage::dispatch) == 45'000);            // 40 B
   CHECK(stage(out, Stage::memory) == 5'100 + 3 * 40'000);  // the first tile was under way meanwhile
   CHECK(stage(out, Stage::gather) == 45'000);
   CHECK(out.end == 211'100 + 45'000 + 8'000);

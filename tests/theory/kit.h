@@ -41,7 +41,8 @@ struct Builder {
     p.weight_tiles = 4;
     p.prefetch_depth = 2;
     p.handover = Rate(kGB);
-    for (int c = 0; c < compute + io; ++c) p.chiplets.push_back({"c", c < compute, c, 0, c, 0, c < compute ? cores : 0});
+    for (int c = 0; c < compute + io; ++c)
+      p.chiplets.push_back({"c", c < compute, c, 0, c, 0, c < compute ? cores : 0});
   }
   int link(int from, int to, std::uint64_t bandwidth, Ps latency, Fj energy = 0, LinkClass cls = LinkClass::d2d) {
     Link l;
@@ -202,8 +203,9 @@ inline std::unique_ptr<Trace> tiny_trace(const ModelShape& m, int sequences, int
   return make_trace(std::move(d));
 }
 
-inline std::shared_ptr<const Scenario> scenario(const ModelShape& m, const Package& p, std::shared_ptr<const Trace> trace,
-                                                const WindowOptions& windows, Scenario settings) {
+inline std::shared_ptr<const Scenario> scenario(const ModelShape& m, const Package& p,
+                                                std::shared_ptr<const Trace> trace, const WindowOptions& windows,
+                                                Scenario settings) {
   auto s = make_scenario(m, p, std::move(trace), windows, std::move(settings));
   if (!s) FAIL(s.error().diagnostics.text());
   return *s;

@@ -1,6 +1,5 @@
 // The packet network against its formula: sum(lambda) + D / min(B) alone, sums of serialisations when links are shared.
 #include "kit.h"
-
 #include "moe/closed_form.h"
 #include "network/packet.h"
 
@@ -40,7 +39,9 @@ struct Net final : NetworkSink {
   }
   [[nodiscard]] bool finished() const { return false; }
   void send(int a, int b, Bytes bytes, std::uint32_t tag, Ps when = 0, Ps head = 0, Ps tail = 0) {
-    later.push_back({when, {p.route_chiplets(a, b), bytes, Traffic::dispatch, tag, std::max(head, when), std::max(tail, when), false}});
+    later.push_back(
+        {when,
+         {p.route_chiplets(a, b), bytes, Traffic::dispatch, tag, std::max(head, when), std::max(tail, when), false}});
     engine.schedule(when, kFirstUserEvent, static_cast<std::uint32_t>(later.size() - 1));
   }
   Ps finish(std::uint32_t tag) {
@@ -53,8 +54,10 @@ struct Net final : NetworkSink {
 
 TEST_CASE("a message alone takes sum(lambda) + D/min(B), one chunk or many, wherever the narrow link is") {
   const std::vector<Ps> latencies{7'000, 300, 11'000};
-  const std::vector<std::vector<std::uint64_t>> widths{{1 * kGB, 4 * kGB, 2 * kGB}, {4 * kGB, 1 * kGB, 2 * kGB},
-                                                       {4 * kGB, 2 * kGB, 1 * kGB}, {1 * kGB, 1 * kGB, 1 * kGB}};
+  const std::vector<std::vector<std::uint64_t>> widths{{1 * kGB, 4 * kGB, 2 * kGB},
+                                                       {4 * kGB, 1 * kGB, 2 * kGB},
+                                                       {4 * kGB, 2 * kGB, 1 * kGB},
+                                                       {1 * kGB, 1 * kGB, 1 * kGB}};
   for (const auto& width : widths) {
     const Package p = chain(width, latencies);
     for (const Bytes bytes : {1, 63, 64, 65, 128, 640, 1000, 6401}) {
@@ -73,7 +76,8 @@ TEST_CASE("a message alone takes sum(lambda) + D/min(B), one chunk or many, wher
 }
 
 TEST_CASE("long links do not starve a chunked message: chunks in flight cover the latency") {
-  const Package p = chain({2 * kGB, 1 * kGB, 8 * kGB}, {1'000'000, 3'000'000, 2'000'000});  // latency >> a chunk's 64 ns
+  const Package p =
+      chain({2 * kGB, 1 * kGB, 8 * kGB}, {1'000'000, 3'000'000, 2'000'000});  // latency >> a chunk's 64 ns
   Net net(p);
   net.send(0, 3, 64'000, 0);
   CHECK(net.finish(0) == 6'000'000 + 64'000'000);
@@ -113,7 +117,7 @@ TEST_CASE("a short message passes a long one on a shared link within a few chunk
     b.banks(Tier::sram, 0, 1, 1000, kGB);
     const Package p = b.build();
     Net net(p);
-    net.send(0, 3, 64'000, 0);        // 1000 chunks
+    net.send(0, 3, 64'000, 0);         // 1000 chunks
     net.send(1, 3, 64, 1, 2'000'000);  // when 31 of them are through
     CAPTURE(narrow_last);
     CHECK(net.finish(1) <= 2'000'000 + 200 + 6 * 64'000);
@@ -146,10 +150,10 @@ namespace {
 /// c0 - c1 - c2 in a line, an IO chiplet at c0; SRAM of two banks on c0, DRAM on the IO chiplet.
 Package closed_package() {
   Builder b(3, 1);
-  b.both(0, 1, 1 * kGB, 5'000);  // links 0, 1
-  b.both(1, 2, 2 * kGB, 700);    // links 2, 3
-  b.both(3, 0, 4 * kGB, 900);    // links 4, 5
-  b.banks(Tier::sram, 0, 2, 1000, 1 * kGB, 100);  // set 0: 2 GB/s together
+  b.both(0, 1, 1 * kGB, 5'000);                      // links 0, 1
+  b.both(1, 2, 2 * kGB, 700);                        // links 2, 3
+  b.both(3, 0, 4 * kGB, 900);                        // links 4, 5
+  b.banks(Tier::sram, 0, 2, 1000, 1 * kGB, 100);     // set 0: 2 GB/s together
   b.banks(Tier::dram, 3, 1, 10000, 1 * kGB, 3'000);  // set 1
   b.p.tile_tokens = 4;
   return b.build();

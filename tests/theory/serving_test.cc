@@ -37,7 +37,8 @@ std::shared_ptr<const Scenario> duo_scenario(const Package& p, int scored, Scena
 }
 
 /// Expert 0 on c0; expert 1 where told. `decide` is the slow loop.
-std::function<std::unique_ptr<Policy>()> placed(Location expert1, std::function<void(const PolicyView&, std::vector<Action>&)> decide = {}) {
+std::function<std::unique_ptr<Policy>()> placed(
+    Location expert1, std::function<void(const PolicyView&, std::vector<Action>&)> decide = {}) {
   return [=] {
     auto p = std::make_unique<Scripted>();
     p->on_place = [=](const PlacementTask& task, std::vector<PlacedReplica>& out) {
@@ -106,9 +107,9 @@ TEST_CASE("links of the class noc are charged to NoC, and other tiers to theirs"
     };
     return policy;
   });
-  CHECK(r.energy.noc == 16 * 3);                  // dispatch
-  CHECK(r.energy.d2d == 16 * 3 + 40 * 2);         // gather, weights from DRAM
-  CHECK(r.energy.hbm == (40 + 8) * 5);            // expert 0 and the gate's weights
+  CHECK(r.energy.noc == 16 * 3);           // dispatch
+  CHECK(r.energy.d2d == 16 * 3 + 40 * 2);  // gather, weights from DRAM
+  CHECK(r.energy.hbm == (40 + 8) * 5);     // expert 0 and the gate's weights
   CHECK(r.energy.dram == 40 * 9);
 }
 
@@ -194,9 +195,10 @@ TEST_CASE("closed form: a migration is published at the end of its window and ch
   const Package p = duo().build();
   Scenario settings;
   settings.network = NetworkKind::closed;
-  const RunResult r = run(*duo_scenario(p, 2, settings), placed(kNear, [](const PolicyView& v, std::vector<Action>& out) {
-                            if (v.window == 1) out.push_back({ActionKind::relocate, 0, 1, v.directory->replicas(0, 1)[0], kFar});
-                          }));
+  const RunResult r =
+      run(*duo_scenario(p, 2, settings), placed(kNear, [](const PolicyView& v, std::vector<Action>& out) {
+        if (v.window == 1) out.push_back({ActionKind::relocate, 0, 1, v.directory->replicas(0, 1)[0], kFar});
+      }));
   // gate 16000, dispatch 21000, queue 160000, compute 160000, gather 21000, combine 8000, and 2000 for the block
   CHECK(r.window_ps == std::vector<Ps>{388'000, 2'000 + 16'000 + 160'000 + 8'000});
   CHECK(r.bytes_migration == 20);
@@ -209,9 +211,10 @@ TEST_CASE("(40) a migration over a busy link is deferred, not started") {
   for (const double threshold : {0.01, 0.14, 0.16, 0.85}) {
     Scenario settings;
     settings.limits.link_threshold = threshold;
-    const RunResult r = run(*duo_scenario(p, 2, settings), placed(kNear, [](const PolicyView& v, std::vector<Action>& out) {
-                              if (v.window == 2) out.push_back({ActionKind::relocate, 0, 1, v.directory->replicas(0, 1)[0], kFar});
-                            }));
+    const RunResult r =
+        run(*duo_scenario(p, 2, settings), placed(kNear, [](const PolicyView& v, std::vector<Action>& out) {
+          if (v.window == 2) out.push_back({ActionKind::relocate, 0, 1, v.directory->replicas(0, 1)[0], kFar});
+        }));
     // gather holds c0 -> c1 for 16000 of 372100 ps (0.043), the copy for 40000 (0.1075)
     CAPTURE(threshold);
     CHECK(r.deferred == (threshold < 0.1505 ? 1 : 0));
@@ -240,10 +243,10 @@ TEST_CASE("an illegal action is refused, counted and changes nothing") {
   const auto s = duo_scenario(p, 2);
   const RunResult quiet = run(*s, placed(kNear));
   const RunResult r = run(*s, placed(kNear, [](const PolicyView& v, std::vector<Action>& out) {
-                            out.push_back({ActionKind::evict, 0, 0, v.directory->replicas(0, 0)[0], {}});
-                            out.push_back({ActionKind::promote, 0, 0, -1, kFar});  // budget: single copies
-                            out.push_back({ActionKind::retain, 0, 0, v.directory->replicas(0, 0)[0], {}});
-                          }));
+    out.push_back({ActionKind::evict, 0, 0, v.directory->replicas(0, 0)[0], {}});
+    out.push_back({ActionKind::promote, 0, 0, -1, kFar});  // budget: single copies
+    out.push_back({ActionKind::retain, 0, 0, v.directory->replicas(0, 0)[0], {}});
+  }));
   CHECK(r.refused == 4);
   CHECK(r.window_ps == quiet.window_ps);
 }
@@ -252,11 +255,14 @@ TEST_CASE("a placement that overfills, leaves an expert out or breaks the budget
   const Package p = duo().build();
   const auto s = duo_scenario(p, 1);
   const auto attempt = [&](std::vector<PlacedReplica> placement) {
-    auto r = simulate(*s, [&] {
-      auto policy = std::make_unique<Scripted>();
-      policy->on_place = [&](const PlacementTask&, std::vector<PlacedReplica>& out) { out = placement; };
-      return policy;
-    }, "scripted", nullptr, 0, [] { return false; });
+    auto r = simulate(
+        *s,
+        [&] {
+          auto policy = std::make_unique<Scripted>();
+          policy->on_place = [&](const PlacementTask&, std::vector<PlacedReplica>& out) { out = placement; };
+          return policy;
+        },
+        "scripted", nullptr, 0, [] { return false; });
     return r ? std::string() : r.error().diagnostics.text();
   };
   CHECK(attempt({{0, 0, kNear}, {0, 1, kFar}}).empty());

@@ -38,7 +38,8 @@ struct Fixture {
   }
 };
 
-const Location kSram0{Tier::sram, 0, 0}, kSram1{Tier::sram, 1, 1}, kSram2{Tier::sram, 2, 2}, kHbm0{Tier::hbm, 0, 3}, kHbm1{Tier::hbm, 1, 4};
+const Location kSram0{Tier::sram, 0, 0}, kSram1{Tier::sram, 1, 1}, kSram2{Tier::sram, 2, 2}, kHbm0{Tier::hbm, 0, 3},
+    kHbm1{Tier::hbm, 1, 4};
 
 }  // namespace
 
@@ -136,7 +137,8 @@ TEST_CASE("legal: banks without a route between them") {
   const Package p = b.build();
   Residency r(p, 1, 1, 40, {});
   REQUIRE(r.place(0, 0, kSram0));
-  CHECK(legal({ActionKind::relocate, 0, 0, r.replicas(0, 0)[0], kSram1}, r, {4, 100, 1, 4, 0.85}, 1, 0, {}) == Verdict::no_path);
+  CHECK(legal({ActionKind::relocate, 0, 0, r.replicas(0, 0)[0], kSram1}, r, {4, 100, 1, 4, 0.85}, 1, 0, {}) ==
+        Verdict::no_path);
 }
 
 TEST_CASE("migration_source: the moved replica, or for a copy the fastest tier and then the shortest path") {
@@ -162,8 +164,8 @@ TEST_CASE("a draining replica keeps its bytes and its slot until its last group 
   CHECK(f.r.replica(copy).state == ReplicaState::draining);
   CHECK(f.r.used(0) == 40);
   CHECK(f.r.replicas(0, 0).size() == 1);
-  CHECK(f.r.budget_bytes() == 120);     // no longer a copy the directory offers
-  CHECK(f.r.resident_bytes() == 160);   // but still held
+  CHECK(f.r.budget_bytes() == 120);    // no longer a copy the directory offers
+  CHECK(f.r.resident_bytes() == 160);  // but still held
   f.r.release(copy);
   CHECK(f.r.replica(copy).state == ReplicaState::draining);
   f.r.release(copy);

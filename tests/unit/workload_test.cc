@@ -89,7 +89,7 @@ TEST_CASE("models that cannot run are told why") {
     const auto stages = partition(m, p, copies, per_layer);
     return stages ? std::string() : stages.error().diagnostics.text();
   };
-  CHECK_FALSE(text(tiny_model(1, 2, 1, 10, 6), 1.0, false).empty());  // an expert of 120 B: no tier holds it
+  CHECK_FALSE(text(tiny_model(1, 2, 1, 10, 6), 1.0, false).empty());        // an expert of 120 B: no tier holds it
   const std::string crowded = text(tiny_model(1, 4, 1, 4, 5), 1.0, false);  // four of 40 B
   CHECK(crowded.find("does not fit") != std::string::npos);
   CHECK(text(tiny_model(1, 4, 1, 4, 5), 1.0, true).find("does not fit") != std::string::npos);
@@ -177,7 +177,7 @@ TEST_CASE("non-routed time is the longer of compute on all cores and streaming f
   w.weight_bytes = 100;
   w.kv_read_bytes = 50;
   w.gate_macs = 10;
-  CHECK(block_time(p, w, 1024).duration == 500'000);   // 2 GMAC/s against 150 B at 0.5 GB/s
+  CHECK(block_time(p, w, 1024).duration == 500'000);  // 2 GMAC/s against 150 B at 0.5 GB/s
   CHECK(block_time(p, w, 512).duration == 1'000'000);
   w.dense_macs = 10;
   CHECK(block_time(p, w, 1024).duration == 300'000);

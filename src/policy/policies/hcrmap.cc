@@ -2,16 +2,17 @@
 //
 // Placement (35)-(36), before the first window, over the warm-up profile:
 //   C_place = alpha_p D_src + beta_p Q_c + chi_p U_bank + psi_p U_cap - eta_p D_div
-// D_src = demand-weighted hops / diameter; Q_c and U_bank = compute queue and bank service of the layer with this
-// replica, over the layer's ideal time; U_cap = share of the tier's places in use; D_div = hops to the nearest copy /
-// diameter. The paper gives neither the weights nor the normalisation [R]: with all weights 1 the distance outweighs
-// every queue, so the defaults below were chosen on warm-up profiles. Experts go hottest first, all layers rank by
-// rank. An expert that a near tier could hold goes to a shared tier only when near banks would bound the layer, or when
-// its layer's share of near places is used up (cold experts keep "one legal replica in the shared capacity tier").
-// Copies [R]: while budget B_res and capacity last, the copy with the largest fall of the smooth layer time J over all
-// layers (layer_plan.h), which counts the extra stream of its bank; none below `copy_gain` of J.
-// Slow loop: slow_loop.h. Fast loop: fast_map.h. Ablations: link_aware, bank_aware, load_aware, migration_aware drop
-// the terms of that pressure everywhere; hbm_tier = false masks HBM (used only if nothing else holds an expert);
+// D_src = (demand-weighted hops of the tokens + hops of the weights) / diameter; Q_c and U_bank = compute queue and
+// bank service of the layer with this replica, over the layer's ideal time; U_cap = 1 / (1 + places left in the tier).
+// D_div, hops to the nearest copy, decides between copies of nearly equal worth (place_copies), since a first replica
+// has no other to be far from. The paper gives neither the weights nor the normalisation [R]: with all weights 1 the
+// distance outweighs every queue, so the defaults below were chosen on synthetic training traffic. Experts go hottest
+// first, all layers rank by rank. An expert that a near tier could hold goes to a shared tier only when near banks
+// would bound the layer, or when its layer's share of near places is used up (cold experts keep "one legal replica in
+// the shared capacity tier"). Copies [R]: while budget B_res and capacity last, the copy with the largest fall of the
+// smooth layer time J over all layers (layer_plan.h), which counts the extra stream of its bank; none below `copy_gain`
+// of J. Slow loop: slow_loop.h. Fast loop: fast_map.h. Ablations: link_aware, bank_aware, load_aware, migration_aware
+// drop the terms of that pressure everywhere; hbm_tier = false masks HBM (used only if nothing else holds an expert);
 // fast_map = false sends a group to the replica nearest its source.
 #include <numeric>
 
@@ -198,10 +199,10 @@ class HcrmapPolicy final : public Policy {
     }
   }
 
-  /// Spare copies [R]: the mean profile looks level once it is levelled, but windows are not the mean, and only a second
-  /// place lets the fast mapper answer. What is left of the budget goes, a copy a layer in turn, to the expert with most
-  /// tokens a copy, on the chiplet with the shortest queue, while the layer is bound by compute, the backing bank set stays
-  /// below `spare_bank` of the compute time and each copy keeps `spare_tiles` tiles.
+  /// Spare copies [R]: the mean profile looks level once it is levelled, but windows are not the mean, and only a
+  /// second place lets the fast mapper answer. What is left of the budget goes, a copy a layer in turn, to the expert
+  /// with most tokens a copy, on the chiplet with the shortest queue, while the layer is bound by compute, the backing
+  /// bank set stays below `spare_bank` of the compute time and each copy keeps `spare_tiles` tiles.
   void place_spares(const PlacementTask& task, const CostModel& cost, PlacementBuilder& builder,
                     std::vector<LayerPlan>& plans) const {
     const double least = s_.spare_tiles * cost.tile();
@@ -347,7 +348,8 @@ void register_policies_hcrmap(PolicyRegistry& registry) {
         num("omega_q", 0.4, 1e3, "weight of queued service in (39)", "[R]"),
         num("omega_p", 0.2, 1e3, "weight of path pressure in (39)", "[R]"),
         num("omega_b", 0.05, 1e3, "weight of bank pressure in (39)", "[R], on synthetic training traces"),
-        num("omega_s", 0.02, 1e3, "weight of the stream a replica would start in (39)", "[R], on synthetic training traces"),
+        num("omega_s", 0.02, 1e3, "weight of the stream a replica would start in (39)",
+            "[R], on synthetic training traces"),
         {"block", Unit::tokens, I{64}, 1, 65536, {}, "tokens mapped before the counters are updated", "[R], 6.7"},
         {"normalise",
          Unit::none,

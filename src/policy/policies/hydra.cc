@@ -171,7 +171,8 @@ class HydraPolicy final : public Policy {
   [[nodiscard]] double budget_factor(double /*common*/) const override { return 1.0; }
 
  private:
-  /// Moves that only together keep every chiplet's count of experts: a swap, a longer cycle, or a chain into a free slot.
+  /// Moves that only together keep every chiplet's count of experts: a swap, a longer cycle, or a chain into a free
+  /// slot.
   struct Group {
     std::vector<Action> actions;
     double gain = 0;  ///< hop-bytes saved over the horizon less those the moves cost
@@ -237,14 +238,16 @@ class HydraPolicy final : public Policy {
         if (to == old[static_cast<size_t>(e)] || used[static_cast<size_t>(to)] < slots) break;
         next = -1;
         for (int f = 0; f < view.experts && next < 0; ++f)
-          if (old[static_cast<size_t>(f)] == to && chip[static_cast<size_t>(f)] != to && !taken[static_cast<size_t>(f)]) next = f;
+          if (old[static_cast<size_t>(f)] == to && chip[static_cast<size_t>(f)] != to && !taken[static_cast<size_t>(f)])
+            next = f;
         whole = whole && next >= 0;
       }
       if (whole && !g.actions.empty() && g.gain > 0) moves.push_back(std::move(g));
     }
   }
 
-  bool add_move(const PolicyView& view, const Annealer& annealer, int l, int e, int from, int to, int replica, Group& g) {
+  bool add_move(const PolicyView& view, const Annealer& annealer, int l, int e, int from, int to, int replica,
+                Group& g) {
     if (view.directory->has_pending(l, e)) return false;
     const Replica& r = view.directory->replica(replica);
     const int target = shared_or_own(*view.package, r.at, to);

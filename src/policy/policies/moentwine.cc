@@ -173,10 +173,10 @@ class MoentwinePolicy final : public Policy {
       Balance& b = all[static_cast<size_t>(l)];
       evict_stale(view, l, b, out);
       Step step;
-      const auto allowed = [&](int e, int from, int to) {
+      const auto allowed = [&, layer = l](int e, int from, int to) {
         Location at;
-        return !view.directory->has_pending(l, e) && find(view, promised, to, at) &&
-               cold(view, view.directory->replica(view.directory->replicas(l, e).front()).at, at, from);
+        return !view.directory->has_pending(layer, e) && find(view, promised, to, at) &&
+               cold(view, view.directory->replica(view.directory->replicas(layer, e).front()).at, at, from);
       };
       while (copies > 0 && static_cast<int>(out.size()) < s_.updates &&
              b.device[static_cast<size_t>(b.hottest())] > (1 + s_.alpha) * b.mean() &&
@@ -272,7 +272,7 @@ class MoentwinePolicy final : public Policy {
       if (list.size() < 2 || view.directory->has_pending(l, static_cast<int>(e))) continue;
       if (b.expert[e] / static_cast<double>(list.size() - 1) >= s_.stale * mean) continue;
       const Replica& r = view.directory->replica(list.back());
-      if (r.born_window > 0 && view.window - r.born_window < view.limits->age_min) continue;
+      if (!r.initial && view.window - r.born_window < view.limits->age_min) continue;
       out.push_back({ActionKind::evict, l, static_cast<int>(e), list.back(), r.at});
       b.on[e].pop_back();
       b.count(view.chiplets);

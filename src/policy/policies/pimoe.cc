@@ -177,7 +177,7 @@ class PimoePolicy final : public Policy {
       const bool on_worst = load.bank[static_cast<size_t>(r.at.bank_set)] >= worst ||
                             load.compute[static_cast<size_t>(r.at.chiplet)] >= worst;
       if (!on_worst || view.directory->has_pending(l, e)) continue;
-      if (r.born_window > 0 && view.window - r.born_window < view.limits->age_min) continue;
+      if (!r.initial && view.window - r.born_window < view.limits->age_min) continue;
       const Demand d = demand_of(view, l, e);
       if (d.active < 0.05) break;
       Location to;
@@ -192,8 +192,8 @@ class PimoePolicy final : public Policy {
             const Location place{static_cast<Tier>(t), c, s};
             if (place == r.at || view.directory->free_bytes(s) < need * (promised[si] + 1)) continue;
             const double bank = load.bank[si] + (s == r.at.bank_set ? 0 : d.active * cost_.stream_s(s));
-            const double queue = load.compute[static_cast<size_t>(c)] +
-                                 (c == r.at.chiplet ? 0 : cost_.compute_s(c, d.tokens, d.active));
+            const double queue =
+                load.compute[static_cast<size_t>(c)] + (c == r.at.chiplet ? 0 : cost_.compute_s(c, d.tokens, d.active));
             if (std::max(bank, queue) >= best) continue;
             best = std::max(bank, queue);
             to = place;
