@@ -158,7 +158,7 @@ Result<CompareResult> run_compare(const CompareOptions& options, const PolicyReg
     TraceShelf shelf(options);
     for (const auto& [name, path] : options.traces) {
       const bool known = name.empty() || std::any_of(models->begin(), models->end(),
-                                                     [&](const ModelShape& m) { return m.name == name; });
+                                                     [wanted = name](const ModelShape& m) { return m.name == wanted; });
       if (!known)
         errors.error(kCommandLine, "--trace", fmt::format("'{}' is not among the models compared", name),
                      "name a model of --models, as in --trace MODEL=FILE");
