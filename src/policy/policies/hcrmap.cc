@@ -15,6 +15,7 @@
 // drop the terms of that pressure everywhere; hbm_tier = false masks HBM (used only if nothing else holds an expert);
 // fast_map = false sends a group to the replica nearest its source.
 #include <numeric>
+#include <tuple>
 
 #include "policy/fast_map.h"
 #include "policy/placement.h"
@@ -234,20 +235,30 @@ class HcrmapPolicy final : public Policy {
     }
   }
 
+  /// Chiplets that hold few replicas of split experts come first: the mapper can shift work between two chiplets only
+  /// through an expert they share, so spares pay by connecting all of them, not by piling up on the shortest queue.
   bool spare_place(const CostModel& cost, const PlacementBuilder& builder, const LayerPlan& plan, int expert,
                    double limit, Location& to) const {
     const auto& have = plan.at[static_cast<size_t>(expert)];
+    std::vector<int> shared(static_cast<size_t>(cost.chiplets()), 0);
+    for (const auto& replicas : plan.at)
+      if (replicas.size() > 1)
+        for (const Location& at : replicas) ++shared[static_cast<size_t>(at.chiplet)];
     bool found = false;
+    int best_shared = 0;
     double best_queue = 0, best_bank = 0;
     for (int c = 0; c < cost.chiplets(); ++c) {
       if (std::any_of(have.begin(), have.end(), [&](const Location& at) { return at.chiplet == c; })) continue;
+      const int count = shared[static_cast<size_t>(c)];
       const double queue = plan.load.compute[static_cast<size_t>(c)];
       for (int t = 0; t < kTiers; ++t)
         for (int set : cost.package().visible(static_cast<Tier>(t), c)) {
           if (builder.room(set) <= 0 || builder.masked(static_cast<Tier>(t))) continue;
           const double bank = plan.load.bank[static_cast<size_t>(set)] + cost.stream_s(set);
-          if (bank > limit || (found && (queue > best_queue || (queue >= best_queue && bank >= best_bank)))) continue;
+          if (bank > limit) continue;
+          if (found && std::tie(count, queue, bank) >= std::tie(best_shared, best_queue, best_bank)) continue;
           to = {static_cast<Tier>(t), c, set};
+          best_shared = count;
           best_queue = queue;
           best_bank = bank;
           found = true;
