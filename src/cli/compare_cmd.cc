@@ -109,7 +109,7 @@ CompareOptions read_options(const CompareArgs& args, const PolicyRegistry& regis
   o.warmup = whole("--warmup", args.warmup, o.warmup, 1, 100'000);
   o.seed = static_cast<std::uint64_t>(values.whole("--seed", args.seed, 1, 0, INT64_MAX));
   o.threads = whole("--threads", args.threads, default_threads(), 1, 256);
-  o.decode_context = whole("--context", args.context, o.decode_context, 1, 1 << 24);
+  o.decode_context = whole("--context", args.context, o.decode_context, 1, 1 << 20);
   o.prefill_tokens = whole("--prefill-tokens", args.prefill_tokens, o.prefill_tokens, 1, 1 << 20);
   o.decode_tokens = whole("--decode-tokens", args.decode_tokens, o.decode_tokens, 1, 1 << 20);
   o.timeline_windows = whole("--timeline-windows", args.timeline_windows, o.timeline_windows, 1, 100'000);
@@ -154,6 +154,15 @@ int compare(const CompareArgs& args) {
   for (const auto& [path, option] :
        {std::pair(args.json, "--json"), {page_path, "--report"}, {args.timeline, "--timeline"}})
     if (auto fine = check_writable(path, option); !fine) return report(fine.error());
+
+  std::vector<std::string> inputs = {options.package};
+  for (const auto& [model, path] : options.traces) inputs.push_back(path);
+  std::stringstream models(options.models);
+  for (std::string name; std::getline(models, name, ',');) inputs.push_back(name);
+  if (auto fine =
+          check_distinct({{args.json, "--json"}, {page_path, "--report"}, {args.timeline, "--timeline"}}, inputs);
+      !fine)
+    return report(fine.error());
 
   AtomicFile timeline_file;
   std::unique_ptr<TimelineWriter> timeline;

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/output_target.h"
+
 namespace sojourn::cli {
 namespace fs = std::filesystem;
 namespace {
@@ -82,18 +84,42 @@ void TextOutput::write(std::string_view text) const {
 Result<bool> check_writable(const std::string& path, const std::string& option) {
   if (path.empty() || path == "-") return true;
   std::error_code error;
-  const fs::path file(path);
+  const fs::path file(real_target(path));
   if (fs::is_directory(file, error)) return cannot_write(path, option, "it is a folder");
+  if (is_special(file.string())) {
+    if (access(file.c_str(), W_OK) != 0) return cannot_write(path, option, std::strerror(errno));
+    return true;
+  }
   if (file.has_parent_path()) {
     fs::create_directories(file.parent_path(), error);
     if (error) return cannot_write(path, option, error.message());
   }
-  const std::string temporary = temporary_name(path);
+  const std::string temporary = temporary_name(file.string());
   errno = 0;
   std::FILE* f = std::fopen(temporary.c_str(), "wb");
   if (f == nullptr) return cannot_write(path, option, std::strerror(errno));
   std::fclose(f);
   std::remove(temporary.c_str());
+  return true;
+}
+
+Result<bool> check_distinct(const std::vector<std::pair<std::string, std::string>>& outputs,
+                            const std::vector<std::string>& inputs) {
+  const auto same = [](const std::string& a, const std::string& b) {
+    std::error_code error;
+    return fs::weakly_canonical(real_target(a), error) == fs::weakly_canonical(real_target(b), error);
+  };
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const auto& [path, option] = outputs[i];
+    if (path.empty() || path == "-" || is_special(real_target(path))) continue;
+    for (const std::string& input : inputs)
+      if (!input.empty() && fs::exists(input) && same(path, input))
+        return fail(command_line(), option, fmt::format("{} is also an input", path), "write to another file");
+    for (size_t j = 0; j < i; ++j)
+      if (!outputs[j].first.empty() && outputs[j].first != "-" && same(path, outputs[j].first))
+        return fail(command_line(), option, fmt::format("{} is also the target of {}", path, outputs[j].second),
+                    "write to another file");
+  }
   return true;
 }
 
@@ -118,11 +144,11 @@ AtomicFile::~AtomicFile() {
 
 Result<bool> AtomicFile::open(const std::string& path, const std::string& option) {
   if (auto checked = check_writable(path, option); !checked) return checked;
-  path_ = path;
+  path_ = real_target(path);
   option_ = option;
-  temporary_ = temporary_name(path);
+  if (!is_special(path_)) temporary_ = temporary_name(path_);
   errno = 0;
-  out_.open(temporary_, std::ios::binary | std::ios::trunc);
+  out_.open(temporary_.empty() ? path_ : temporary_, std::ios::binary | std::ios::trunc);
   if (!out_) return cannot_write(path_, option_, std::strerror(errno));
   return true;
 }
@@ -131,6 +157,7 @@ Result<bool> AtomicFile::commit() {
   errno = 0;
   out_.close();
   if (!out_) return cannot_write(path_, option_, errno != 0 ? std::strerror(errno) : "write failed");
+  if (temporary_.empty()) return true;
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0) return cannot_write(path_, option_, std::strerror(errno));
   temporary_.clear();
   return true;

@@ -51,6 +51,10 @@ class TextOutput {
 /// Tries the path before long work begins: makes parent directories, creates and removes a temporary file beside it.
 /// "" and "-" are always fine. Exit code 3.
 [[nodiscard]] Result<bool> check_writable(const std::string& path, const std::string& option);
+/// No output may overwrite an input or another output. outputs: (path, option).
+[[nodiscard]] Result<bool> check_distinct(const std::vector<std::pair<std::string, std::string>>& outputs,
+                                          const std::vector<std::string>& inputs);
+
 /// Through a temporary file and a rename, so that a reader never sees half a file. "-" is standard output; "" nothing.
 [[nodiscard]] Result<bool> write_output(const std::string& path, const std::string& option, std::string_view text);
 

@@ -144,6 +144,7 @@ int run(int argc, char** argv) {
       "  sojourn help compare\n\n"
       "Exit codes: 0 done, 1 a check failed, 2 wrong input, 3 cannot (I/O, memory), 130 interrupted.");
   root.set_version_flag("--version", "sojourn " SOJOURN_VERSION);
+  root.require_subcommand(0, 1);  // a second command name is a stray word, not another command
   std::vector<Command> commands;
   const auto add = [&](CLI::App* parent, const char* name, const char* text, const char* examples,
                        std::function<int()> run_it) {
@@ -158,7 +159,7 @@ int run(int argc, char** argv) {
       add(&root, "compare", "Run policies side by side on the same package, models, traces and windows",
           "  sojourn compare\n"
           "  sojourn compare --package hcrmap-total --models dbrx,mixtral-8x7b --modes decode --windows 64\n"
-          "  sojourn compare --models mixtral-8x7b --policies static,hydra --set hydra.slack=0.1 --json -\n"
+          "  sojourn compare --models mixtral-8x7b --policies static,hydra --set hydra.horizon=128 --json -\n"
           "  sojourn compare --trace mixtral-8x7b=mine.npz --report out/ --timeline out/run.json\n",
           [&] { return compare(compare_args); }),
       compare_args);

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <numeric>
+#include <set>
 
 #include "base/parallel.h"
 #include "moe/model_load.h"
@@ -26,6 +27,15 @@ class TraceShelf {
   explicit TraceShelf(const CompareOptions& options) : options_(options) {}
 
   std::shared_ptr<const Trace> find(const ModelShape& model, Diagnostics& errors) {
+    std::shared_ptr<const Trace> found = look_up(model, errors);
+    for (const auto& [path, trace] : open_)
+      if (trace && trace == found) used_.insert(path);
+    return found;
+  }
+  [[nodiscard]] bool used(const std::string& path) const { return used_.count(path) != 0; }
+
+ private:
+  std::shared_ptr<const Trace> look_up(const ModelShape& model, Diagnostics& errors) {
     for (const auto& [name, path] : options_.traces)
       if (name == model.name) return open(path, errors);
     for (const auto& [name, path] : options_.traces) {
@@ -55,7 +65,6 @@ class TraceShelf {
     return nullptr;
   }
 
- private:
   std::shared_ptr<const Trace> open(const std::string& path, Diagnostics& errors) {
     auto it = open_.find(path);
     if (it != open_.end()) return it->second;
@@ -82,6 +91,7 @@ class TraceShelf {
   const CompareOptions& options_;
   std::map<std::string, std::shared_ptr<const Trace>> open_;
   std::vector<std::string> shipped_;
+  std::set<std::string> used_;
   bool listed_ = false;
 };
 
@@ -95,9 +105,14 @@ void check_numbers(const CompareOptions& o, Diagnostics& d) {
   between("--warmup", o.warmup, 1, 100000, "windows");
   between("--prefill-tokens", o.prefill_tokens, 1, 1 << 20, "tokens");
   between("--decode-tokens", o.decode_tokens, 1, 1 << 20, "sequences");
-  between("--context", o.decode_context, 1, 1 << 24, "tokens");
+  between("--context", o.decode_context, 1, 1 << 20, "tokens");
   between("--copies", o.copies, 1, 64, "times the routed footprint");
   between("--threads", o.threads, 1, 256, "threads");
+  between("--ewma-alpha", o.ewma_alpha, 0, 1, "");
+  between("--link-threshold", o.limits.link_threshold, 0, 1, "");
+  between("--replicas-max", o.limits.replicas_max, 1, 1024, "replicas");
+  between("--updates-max", o.limits.updates_max, 0, 1 << 20, "updates");
+  between("--age-min", o.limits.age_min, 0, 1 << 20, "windows");
   if (o.modes.empty()) d.error(kCommandLine, "--modes", "is empty", "give prefill, decode or both");
   if (o.policies.empty()) d.error(kCommandLine, "--policies", "is empty", "give at least one policy");
 }
@@ -174,6 +189,11 @@ Result<CompareResult> run_compare(const CompareOptions& options, const PolicyReg
       if (!trace) continue;
       for (Mode mode : options.modes) pending.push_back({&model, mode, trace});
     }
+    if (!errors.has_errors())
+      for (const auto& [name, path] : options.traces)
+        if (!shelf.used(path))
+          errors.error(kCommandLine, "--trace", fmt::format("{} fits none of the models compared", path),
+                       "compare a model of its expert count and top-k, or leave it out");
     std::vector<Result<std::shared_ptr<const Scenario>>> made(pending.size());
     parallel_for(pending.size(), options.threads, [&](std::size_t i) {
       WindowOptions w;

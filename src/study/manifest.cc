@@ -1,7 +1,9 @@
 // The manifest of a comparison: everything needed to run it again and to judge it. Nothing in it depends on the
 // machine, the compiler, the time or the number of threads, so that two runs can be compared byte for byte.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -124,12 +126,31 @@ Result<CompareOptions> read_manifest(const std::string& text, const std::string&
     return fail(where, "schema", "is not a manifest of sojourn compare",
                 "give the JSON that `sojourn compare --json` wrote");
   CompareOptions o;
+  Diagnostics wrong;
+  // A word of the options: its place in `words`, or a finding.
+  const auto word = [&](const char* key, const Json& value, const std::vector<std::string>& words) -> std::size_t {
+    const auto it = std::find(words.begin(), words.end(), value.is_string() ? value.get<std::string>() : "");
+    if (it != words.end()) return static_cast<std::size_t>(it - words.begin());
+    wrong.error(where, fmt::format("options.{}", key), value.dump() + " is not known",
+                fmt::format("known: {}", fmt::join(words, ", ")));
+    return 0;
+  };
+  const auto whole = [&](const char* key, const Json& value) -> std::int64_t {
+    if (value.is_number_integer() && !value.is_boolean()) return value.get<std::int64_t>();
+    wrong.error(where, fmt::format("options.{}", key), value.dump() + " is not a whole number",
+                "give an unedited manifest");
+    return 0;
+  };
+  const auto small = [&](const char* key, const Json& value) {
+    return static_cast<int>(std::clamp<std::int64_t>(whole(key, value), -1, 1 << 30));
+  };
   try {
     const Json& opt = m["options"];
     o.package = opt.at("package");
     o.models = opt.at("models");
     o.modes.clear();
-    for (const Json& mode : opt.at("modes")) o.modes.push_back(mode == "prefill" ? Mode::prefill : Mode::decode);
+    for (const Json& mode : opt.at("modes"))
+      o.modes.push_back(word("modes", mode, {"prefill", "decode"}) == 0 ? Mode::prefill : Mode::decode);
     for (const Json& p : opt.at("policies")) {
       PolicySpec spec;
       spec.name = p.at("name");
@@ -137,25 +158,26 @@ Result<CompareOptions> read_manifest(const std::string& text, const std::string&
       o.policies.push_back(spec);
     }
     for (const Json& t : opt.at("traces")) o.traces.emplace_back(t.at("model"), t.at("file"));
-    o.windows = opt.at("windows");
-    o.warmup = opt.at("warmup");
-    o.prefill_tokens = opt.at("prefill_tokens");
-    o.decode_tokens = opt.at("decode_tokens");
-    o.decode_context = opt.at("context");
-    o.seed = opt.at("seed");
-    o.network = opt.at("network") == "closed" ? NetworkKind::closed : NetworkKind::packet;
-    const std::string mix = opt.at("mix");
-    o.mix = mix == kMixNames[1] ? Mix::by_domain : mix == kMixNames[2] ? Mix::drift : Mix::mixed;
-    o.per_layer = opt.at("capacity_scope") == "layer";
+    o.windows = small("windows", opt.at("windows"));
+    o.warmup = small("warmup", opt.at("warmup"));
+    o.prefill_tokens = small("prefill_tokens", opt.at("prefill_tokens"));
+    o.decode_tokens = small("decode_tokens", opt.at("decode_tokens"));
+    o.decode_context = small("context", opt.at("context"));
+    o.seed = static_cast<std::uint64_t>(std::max<std::int64_t>(0, whole("seed", opt.at("seed"))));
+    o.network =
+        word("network", opt.at("network"), {"closed", "packet"}) == 0 ? NetworkKind::closed : NetworkKind::packet;
+    o.mix = static_cast<Mix>(word("mix", opt.at("mix"), {kMixNames[0], kMixNames[1], kMixNames[2]}));
+    o.per_layer = word("capacity_scope", opt.at("capacity_scope"), {"package", "layer"}) == 1;
     o.copies = opt.at("copies");
     o.ewma_alpha = opt.at("ewma_alpha");
-    o.limits.replicas_max = opt.at("replicas_max");
-    o.limits.updates_max = opt.at("updates_max");
-    o.limits.age_min = opt.at("age_min");
+    o.limits.replicas_max = small("replicas_max", opt.at("replicas_max"));
+    o.limits.updates_max = small("updates_max", opt.at("updates_max"));
+    o.limits.age_min = small("age_min", opt.at("age_min"));
     o.limits.link_threshold = opt.at("link_threshold");
   } catch (const Json::exception& e) {
     return fail(where, "options", std::string("cannot be read: ") + e.what(), "give an unedited manifest");
   }
+  if (wrong.has_errors()) return fail(std::move(wrong));
   return o;
 }
 

@@ -116,14 +116,7 @@ Result<RunResult> simulate(const Scenario& scenario, const std::function<std::un
     moe_busy += t.moe;
     sum.bound += t.bound;
     for (std::size_t i = 0; i < kStages; ++i) sum.stages[i] += t.stages[i];
-    sum.energy.compute += t.energy.compute;
-    sum.energy.noc += t.energy.noc;
-    sum.energy.d2d += t.energy.d2d;
-    sum.energy.sram += t.energy.sram;
-    sum.energy.hbm += t.energy.hbm;
-    sum.energy.dram += t.energy.dram;
-    sum.energy.migration += t.energy.migration;
-    sum.energy.gate += t.energy.gate;
+    sum.energy.add(t.energy);
     for (std::size_t k = 0; k < kTraffic; ++k) sum.requested[k] += t.requested[k];
     sum.load_ratio += t.load_ratio;
     compute_bound += t.compute_bound;
@@ -150,9 +143,7 @@ Result<RunResult> simulate(const Scenario& scenario, const std::function<std::un
   r.lower_bound_ps = mean<Ps>(sum.bound, n);
   r.bound_resource = 2 * compute_bound >= layers ? "compute" : "memory";
   for (std::size_t i = 0; i < kStages; ++i) r.stages_ps[i] = mean<Ps>(sum.stages[i], layers);
-  r.energy = {mean<Fj>(sum.energy.compute, n),   mean<Fj>(sum.energy.noc, n), mean<Fj>(sum.energy.d2d, n),
-              mean<Fj>(sum.energy.sram, n),      mean<Fj>(sum.energy.hbm, n), mean<Fj>(sum.energy.dram, n),
-              mean<Fj>(sum.energy.migration, n), mean<Fj>(sum.energy.gate, n)};
+  r.energy = sum.energy.mean(n);
   r.edp_js = static_cast<double>(r.energy.total()) * 1e-15 * ps_to_s(r.latency_ps);
   r.bytes_dispatch = mean<Bytes>(sum.requested[0], n);
   r.bytes_gather = mean<Bytes>(sum.requested[1], n);

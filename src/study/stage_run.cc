@@ -383,15 +383,7 @@ void StageRun::close_window(Ps duration, bool scored) {
   }
   if (!scored) return;
   totals_.throttled += was_throttled;
-  EnergyTerms& sum = totals_.energy;
-  sum.compute += e.compute;
-  sum.noc += e.noc;
-  sum.d2d += e.d2d;
-  sum.sram += e.sram;
-  sum.hbm += e.hbm;
-  sum.dram += e.dram;
-  sum.migration += e.migration;
-  sum.gate += e.gate;
+  totals_.energy.add(e);
   for (std::size_t k = 0; k < kTraffic; ++k) totals_.requested[k] += ledger.requested[k];
   totals_.replicas += static_cast<double>(residency_.live_count());
   totals_.resident_max = std::max(totals_.resident_max, residency_.resident_bytes());

@@ -13,11 +13,41 @@
 
 namespace sojourn {
 
+/// Energies summed over windows: 128 bits, since a long run of a large model passes 9.2 kJ, the end of 64-bit
+/// femtojoules.
+struct EnergySum {
+  __int128 compute = 0, noc = 0, d2d = 0, sram = 0, hbm = 0, dram = 0, migration = 0, gate = 0;
+  void add(const EnergyTerms& e) {
+    compute += e.compute;
+    noc += e.noc;
+    d2d += e.d2d;
+    sram += e.sram;
+    hbm += e.hbm;
+    dram += e.dram;
+    migration += e.migration;
+    gate += e.gate;
+  }
+  void add(const EnergySum& e) {
+    compute += e.compute;
+    noc += e.noc;
+    d2d += e.d2d;
+    sram += e.sram;
+    hbm += e.hbm;
+    dram += e.dram;
+    migration += e.migration;
+    gate += e.gate;
+  }
+  [[nodiscard]] EnergyTerms mean(std::int64_t n) const {
+    const auto of = [n](__int128 sum) { return static_cast<Fj>(n > 0 ? sum / n : 0); };
+    return {of(compute), of(noc), of(d2d), of(sram), of(hbm), of(dram), of(migration), of(gate)};
+  }
+};
+
 /// Sums over scored windows and layers.
 struct StageTotals {
   Ps moe = 0, bound = 0;
   std::array<Ps, kStages> stages{};
-  EnergyTerms energy;
+  EnergySum energy;
   std::array<Bytes, kTraffic> requested{};
   std::int64_t layers = 0, compute_bound = 0;
   double load_ratio = 0;

@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/output_target.h"
+
 namespace sojourn {
 namespace {
 
@@ -100,8 +102,11 @@ AtomicFile::~AtomicFile() {
 
 Result<AtomicFile> AtomicFile::create(const std::string& path) {
   AtomicFile out;
-  out.path_ = path;
-  out.temp_ = path + ".tmp-XXXXXX";
+  out.path_ = real_target(path);
+  if (is_special(out.path_))
+    return fail({path, 0, 0}, "output", "is a device or pipe; a container is written whole and renamed",
+                "give the path of a file");
+  out.temp_ = out.path_ + ".tmp-XXXXXX";
   out.fd_ = ::mkostemp(out.temp_.data(), O_CLOEXEC);
   if (out.fd_ < 0) return io_error(path, "cannot create", "check that its folder exists and can be written");
   const mode_t mask = ::umask(0);
