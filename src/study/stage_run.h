@@ -17,17 +17,8 @@ namespace sojourn {
 /// femtojoules.
 struct EnergySum {
   __int128 compute = 0, noc = 0, d2d = 0, sram = 0, hbm = 0, dram = 0, migration = 0, gate = 0;
-  void add(const EnergyTerms& e) {
-    compute += e.compute;
-    noc += e.noc;
-    d2d += e.d2d;
-    sram += e.sram;
-    hbm += e.hbm;
-    dram += e.dram;
-    migration += e.migration;
-    gate += e.gate;
-  }
-  void add(const EnergySum& e) {
+  template <class Terms>  // EnergyTerms or EnergySum
+  void add(const Terms& e) {
     compute += e.compute;
     noc += e.noc;
     d2d += e.d2d;
