@@ -349,31 +349,32 @@ void Executor::start_transfer(const Transfer& transfer) {
   engine_.schedule(engine_.now(), kMigNext, static_cast<std::uint32_t>(id));
 }
 
-void Executor::migrate_next(std::uint32_t id) {
-  TransferState& s = transfers_[id];
-  const auto set = static_cast<std::size_t>(s.t.from_set);
-  const Bytes bytes = std::min(package_.chunk_bytes, s.t.bytes - s.issued);
-  const Ps serve = bank_rate_[set].time(s.issued + bytes) - bank_rate_[set].time(s.issued);
-  const FifoServer::Slot slot = banks_[set].reserve(engine_.now(), serve);
+FifoServer::Slot Executor::serve_migration(int bank_set, Bytes begin, Bytes bytes) {
+  const auto set = static_cast<std::size_t>(bank_set);
+  const Ps serve = bank_rate_[set].time(begin + bytes) - bank_rate_[set].time(begin);
   ledger_.bank_sets[set].migration += bytes;
   ledger_.bank_sets[set].busy += serve;
+  return banks_[set].reserve(engine_.now(), serve);
+}
+
+void Executor::migrate_next(std::uint32_t id) {
+  TransferState& s = transfers_[id];
+  const Ps latency = bank_latency_[static_cast<std::size_t>(s.t.from_set)];
+  const Bytes bytes = std::min(package_.chunk_bytes, s.t.bytes - s.issued);
+  const FifoServer::Slot slot = serve_migration(s.t.from_set, s.issued, bytes);
   s.issued += bytes;
   if (s.issued < s.t.bytes) engine_.schedule(std::max(slot.end, engine_.now() + s.t.gap), kMigNext, id);
-  network_.send(
-      {s.t.path, bytes, Traffic::migration, id, slot.start + bank_latency_[set], slot.end + bank_latency_[set], true});
+  network_.send({s.t.path, bytes, Traffic::migration, id, slot.start + latency, slot.end + latency, true});
 }
 
 void Executor::migrate_write(std::uint32_t id) {
   TransferState& s = transfers_[id];
-  const auto set = static_cast<std::size_t>(s.t.to_set);
   const Bytes bytes = std::min(package_.chunk_bytes, s.t.bytes - s.arrived);
-  const Ps serve = bank_rate_[set].time(s.arrived + bytes) - bank_rate_[set].time(s.arrived);
-  const FifoServer::Slot slot = banks_[set].reserve(engine_.now(), serve);
-  ledger_.bank_sets[set].migration += bytes;
-  ledger_.bank_sets[set].busy += serve;
+  const FifoServer::Slot slot = serve_migration(s.t.to_set, s.arrived, bytes);
   if (spans_) spans_->span(package_index_, SpanTrack::migration, static_cast<int>(id), slot.start, slot.end, "write");
   s.arrived += bytes;
-  if (s.arrived == s.t.bytes) engine_.schedule(slot.end + bank_latency_[set], kMigDone, id);
+  if (s.arrived == s.t.bytes)
+    engine_.schedule(slot.end + bank_latency_[static_cast<std::size_t>(s.t.to_set)], kMigDone, id);
 }
 
 void Executor::classify(LayerOutcome& out, const std::vector<Ps>& core_before, const std::vector<Ps>& bank_before,

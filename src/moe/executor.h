@@ -153,6 +153,7 @@ class Executor final : private NetworkSink {
   void piece_arrived(int piece, Ps at);
   void job_done(int job);
   void gathered(int piece, Ps at);
+  FifoServer::Slot serve_migration(int bank_set, Bytes begin, Bytes bytes);
   void migrate_next(std::uint32_t id);
   void migrate_write(std::uint32_t id);
   void classify(LayerOutcome& out, const std::vector<Ps>& core_before, const std::vector<Ps>& bank_before,
