@@ -90,8 +90,6 @@ void Executor::prepare(const LayerWork& work) {
     const int ta = jobs[static_cast<std::size_t>(a)].tokens, tb = jobs[static_cast<std::size_t>(b)].tokens;
     return ta != tb ? ta > tb : a < b;
   });
-  rank_.resize(jobs.size());
-  for (int i = 0; i < n; ++i) rank_[static_cast<std::size_t>(order_[static_cast<std::size_t>(i)])] = i;
   for (int id : order_) {
     const Job& job = jobs[static_cast<std::size_t>(id)];
     JobState& j = jobs_[static_cast<std::size_t>(id)];

@@ -184,7 +184,7 @@ class Executor final : private NetworkSink {
   std::vector<Flow> flows_;
   std::vector<int> flow_pieces_;
   std::vector<Bytes> flow_ends_;
-  std::vector<int> rank_, order_;
+  std::vector<int> order_;
   std::vector<Aggregator> aggregators_;
   int open_aggregators_ = 0;
   Ps layer_end_ = 0;
