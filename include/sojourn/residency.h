@@ -17,6 +17,17 @@ struct Location {
   bool operator==(const Location&) const = default;
 };
 
+/// An expert's weights are cut along the intermediate dimension f into kSlices equal slices (columns of gate and up, rows
+/// of down). A replica holds a contiguous run of them: all for a whole copy, some for a shard. A token needs every slice of
+/// its expert once; a shard's output is a partial sum, added up where the token is aggregated.
+inline constexpr int kSlices = 16;
+struct Slice {
+  std::uint8_t first = 0, count = kSlices;
+  bool operator==(const Slice&) const = default;
+  [[nodiscard]] bool whole() const { return count == kSlices; }
+  [[nodiscard]] int end() const { return first + count; }
+};
+
 enum class ReplicaState : std::uint8_t {
   free,     ///< slot unused
   pending,  ///< chunks still arriving: never a legal target
@@ -29,6 +40,7 @@ struct Replica {
   int layer = 0;  ///< MoE layer within this package, 0-based
   int expert = 0;
   Location at;
+  Slice slice{};
   ReplicaState state = ReplicaState::free;
   std::uint32_t version = 0;  ///< nu_r: directory version that published it
   int born_window = 0;        ///< window of publication, for age
@@ -52,6 +64,7 @@ struct Action {
   int layer = 0, expert = 0;
   int replica = -1;  ///< the replica moved, kept or dropped; -1 = a new copy
   Location to;       ///< target of promote, demote and relocate
+  Slice slice{};     ///< of a new copy; a move keeps its replica's
 };
 
 /// Limits that legal() enforces; the same for every policy unless the policy's record says otherwise.
