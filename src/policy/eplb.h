@@ -11,9 +11,9 @@
 // orders equal loads at random but changes no count and no sorted device load).
 //
 // Ours, where the original asserts: a number of replicas that does not fill the devices evenly leaves empty slots
-// (phy2log -1), packed as items of load 0 after all others; `copies_max` bounds the replicas of one expert (0: no bound,
-// as in the original). Neither changes a result the original can give. Like the original, two replicas of one expert
-// may land on one device.
+// (phy2log -1), packed as items of load 0 after all others; `copies_max` bounds the replicas of one expert (0: no
+// bound, as in the original). Neither changes a result the original can give. Like the original, two replicas of one
+// expert may land on one device.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -34,9 +34,9 @@ struct EplbShape {
 
 struct EplbPlan {
   int layers = 0, experts = 0;
-  int slots = 0;             ///< of a layer; device d has slots d * per_device to (d + 1) * per_device - 1
-  int per_device = 0;        ///< slots of a device
-  int width = 0;             ///< largest replica count of an expert
+  int slots = 0;       ///< of a layer; device d has slots d * per_device to (d + 1) * per_device - 1
+  int per_device = 0;  ///< slots of a device
+  int width = 0;       ///< largest replica count of an expert
   bool hierarchical = false;
   std::vector<int> phy2log;  ///< [layer][slot] expert, -1: empty
   std::vector<int> log2phy;  ///< [layer][expert][width] slot of its i-th replica, -1: none

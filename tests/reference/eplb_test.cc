@@ -1,6 +1,7 @@
-// EPLB against recorded outputs of deepseek-ai/EPLB (commit d52c72d): the maps of its stable-sort variant exactly, and the
-// shipped (unstable) ones by replica counts and sorted device loads. A few small cases live in tests/reference/eplb
-// (the README's and FlashLB's examples, one synthetic Zipf load); all of them in ../shared/reference/eplb where present.
+// EPLB against recorded outputs of deepseek-ai/EPLB (commit d52c72d): the maps of its stable-sort variant exactly, and
+// the shipped (unstable) ones by replica counts and sorted device loads. A few small cases live in tests/reference/eplb
+// (the README's and FlashLB's examples, one synthetic Zipf load); all of them in ../shared/reference/eplb where
+// present.
 #include "policy/eplb.h"
 
 #include <doctest/doctest.h>
@@ -82,7 +83,8 @@ void check_case(const json& golden, const std::vector<std::vector<float>>& loads
     if (golden.contains("log2phy_stable"))
       for (int e = 0; e < shape.experts; ++e) {
         const auto from = plan->log2phy.begin() + (l * shape.experts + e) * plan->width;
-        CHECK(std::vector<int>(from, from + plan->count(l, e)) == golden["log2phy_stable"][l][e].get<std::vector<int>>());
+        CHECK(std::vector<int>(from, from + plan->count(l, e)) ==
+              golden["log2phy_stable"][l][e].get<std::vector<int>>());
       }
     if (!golden.contains("phy2log_as_shipped") || !golden["phy2log_as_shipped"].is_array()) continue;
     const auto shipped = device_loads(golden["phy2log_as_shipped"][l], golden["logcnt"][l], loads[l], shape.devices);
