@@ -11,8 +11,9 @@
 //   * a layer whose levelled smoothed load still exceeds `refresh` times the mean gets a new spare by the same rule; if
 //   the
 //     budget is used up, one of its spares that takes no spill is evicted first. At most `updates` actions a window.
-// The chunk m is a tile here (1024 tokens on a GPU would never be reached). Which tokens spill is not LLEP's business:
-// those with sources nearest the spare do (dispatch.h).
+// The chunk m is a tile here (1024 tokens on a GPU would never be reached). LLEP's trigger lambda = 1.3 saves transfers
+// of weights; spares are there already, so the default is 1: on training traces that was never worse. Which tokens
+// spill is not LLEP's business: those with sources nearest the spare do (dispatch.h).
 #include <algorithm>
 
 #include "policy/dispatch.h"
@@ -264,12 +265,12 @@ void register_policies_llep(PolicyRegistry& registry) {
                   "arXiv 2601.17111, Alg. 2"},
                  {"lambda",
                   Unit::none,
-                  1.3,
+                  1.0,
                   1.0,
                   64.0,
                   {},
                   "native max/mean load up to which nothing spills",
-                  "arXiv 2601.17111"},
+                  "[R], on synthetic training traces; LLEP: 1.3"},
                  {"chunk", Unit::tokens, I{16}, 1, 65536, {}, "least tokens worth a spill (m)", "[R]: a tile"},
                  {"refresh",
                   Unit::none,
