@@ -24,6 +24,13 @@ struct ReplayArgs {
 };
 int replay(const ReplayArgs& args);
 
+struct ReproduceArgs {
+  std::string system, models, policies, windows, seeds, seed, threads, json, report, resume;
+  std::vector<std::string> traces;
+  bool quick = false, quiet = false;
+};
+int reproduce(const ReproduceArgs& args);
+
 struct DescribeArgs {
   std::string kind, name, json;
 };

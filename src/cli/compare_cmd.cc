@@ -73,25 +73,6 @@ void read_policies(const CompareArgs& args, const PolicyRegistry& registry, Valu
   }
 }
 
-void read_traces(const CompareArgs& args, Values& values, CompareOptions& o) {
-  for (const std::string& text : args.traces) {
-    std::error_code error;
-    const size_t at = text.find('=');
-    const bool assigned = at != std::string::npos && !std::filesystem::exists(text, error) &&
-                          text.substr(0, at).find('/') == std::string::npos;
-    const std::string model = assigned ? text.substr(0, at) : "";
-    const std::string path = assigned ? text.substr(at + 1) : text;
-    if (path.empty() || (assigned && model.empty()))
-      values.error("--trace", fmt::format("'{}' names no {}", text, path.empty() ? "file" : "model"),
-                   "write --trace FILE or --trace MODEL=FILE");
-    else if (!std::filesystem::exists(path, error))
-      values.error("--trace", fmt::format("{}: there is no such file", path),
-                   "give a trace container (.npz); sojourn trace import makes one");
-    else
-      o.traces.emplace_back(model, path);
-  }
-}
-
 CompareOptions read_options(const CompareArgs& args, const PolicyRegistry& registry, Values& values) {
   CompareOptions o;
   o.package = args.package;
@@ -101,7 +82,7 @@ CompareOptions read_options(const CompareArgs& args, const PolicyRegistry& regis
   for (const std::string& mode : values.list("--modes", args.modes))
     o.modes.push_back(values.choice("--modes", mode, {"prefill", "decode"}) == 0 ? Mode::prefill : Mode::decode);
   read_policies(args, registry, values, o);
-  read_traces(args, values, o);
+  read_traces(args.traces, values, o.traces);
   const auto whole = [&](const char* key, const std::string& text, int fallback, std::int64_t min, std::int64_t max) {
     return static_cast<int>(values.whole(key, text, fallback, min, max));
   };

@@ -69,6 +69,27 @@ void compare_options(CLI::App* app, CompareArgs& a) {
   text("--timeline-windows", a.timeline_windows, "N", "Scored windows in the timeline (1)");
 }
 
+void reproduce_options(CLI::App* app, ReproduceArgs& a) {
+  const auto text = [&](const char* name, std::string& target, const char* type, const char* help) {
+    return app->add_option(name, target, help)->type_name(type);
+  };
+  text("system", a.system, "SYSTEM", "The study: hcrmap")->required();
+  app->add_flag("--quick", a.quick, "Under a minute: fewer models, windows, seeds and sweep points");
+  app->add_option("--trace", a.traces, "A trace for one model, or for every model of its shape")
+      ->type_name("[MODEL=]FILE")
+      ->allow_extra_args(false);
+  text("--models", a.models, "LIST", "Models (the paper's eight)");
+  text("--policies", a.policies, "LIST", "Policies beside the paper's, or none (all that are there)");
+  text("--windows", a.windows, "N", "Scored windows of every run (by part of the study)");
+  text("--seeds", a.seeds, "N", "Seeds of the readings (3 at the default one, 2 elsewhere)");
+  text("--seed", a.seed, "N", "The first seed of the window sampling (1)");
+  text("--report", a.report, "DIR", "Write DIR/index.html, one page that opens offline, and DIR/reproduce.json");
+  text("--resume", a.resume, "FILE", "File of finished runs, made if absent (DIR/state; else beside the JSON)");
+  text("--threads", a.threads, "N", "Worker threads (all cores)");
+  app->add_flag("--quiet,-q", a.quiet, "No tables, no progress");
+  json_option(app, a.json);
+}
+
 /// Every option and command name below `app`, for suggestions.
 std::vector<std::string> known_names(const CLI::App* app, bool options) {
   std::vector<std::string> names;
@@ -178,6 +199,14 @@ int run(int argc, char** argv) {
   app->add_option("--threads", replay_args.threads, "Worker threads (all cores)")->type_name("N");
   app->add_flag("--quiet,-q", replay_args.quiet, "No progress, no message");
   json_option(app, replay_args.json);
+
+  ReproduceArgs reproduce_args;
+  reproduce_options(
+      add(&root, "reproduce", "Run a published study again and put its numbers beside ours",
+          "  sojourn reproduce hcrmap --quick\n  sojourn reproduce hcrmap --report out/ --json out/hcrmap.json\n"
+          "  sojourn reproduce hcrmap --trace mixtral-8x7b=mine.npz --report out/\n",
+          [&] { return reproduce(reproduce_args); }),
+      reproduce_args);
 
   DescribeArgs describe_args;
   app = add(&root, "describe", "List what is registered, with parameters, units, defaults and bounds",

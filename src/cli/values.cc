@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 
 #include "cli/io.h"
 
@@ -96,6 +97,26 @@ std::pair<std::string, std::string> Values::assignment(const std::string& key, c
     return {};
   }
   return {trimmed(text.substr(0, at)), trimmed(text.substr(at + 1))};
+}
+
+void read_traces(const std::vector<std::string>& texts, Values& values,
+                 std::vector<std::pair<std::string, std::string>>& traces) {
+  for (const std::string& text : texts) {
+    std::error_code error;
+    const size_t at = text.find('=');
+    const bool assigned = at != std::string::npos && !std::filesystem::exists(text, error) &&
+                          text.substr(0, at).find('/') == std::string::npos;
+    const std::string model = assigned ? text.substr(0, at) : "";
+    const std::string path = assigned ? text.substr(at + 1) : text;
+    if (path.empty() || (assigned && model.empty()))
+      values.error("--trace", fmt::format("'{}' names no {}", text, path.empty() ? "file" : "model"),
+                   "write --trace FILE or --trace MODEL=FILE");
+    else if (!std::filesystem::exists(path, error))
+      values.error("--trace", fmt::format("{}: there is no such file", path),
+                   "give a trace container (.npz); sojourn trace import makes one");
+    else
+      traces.emplace_back(model, path);
+  }
 }
 
 }  // namespace sojourn::cli

@@ -31,4 +31,8 @@ class Values {
   Diagnostics problems_;
 };
 
+/// --trace texts: FILE or MODEL=FILE; (model or "", file). The file must be there.
+void read_traces(const std::vector<std::string>& texts, Values& values,
+                 std::vector<std::pair<std::string, std::string>>& traces);
+
 }  // namespace sojourn::cli

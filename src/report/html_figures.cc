@@ -13,24 +13,8 @@
 namespace sojourn {
 namespace {
 
-constexpr int kPageWidth = 1080;
-
 double ms(Ps t) { return static_cast<double>(t) / kPsPerMs; }
 double mj(Fj e) { return static_cast<double>(e) / 1e12; }
-
-/// Stages with what is outside the routed experts below them.
-struct Part {
-  const char* name;
-  const char* colour;
-};
-constexpr std::array<Part, kStages + 1> kParts = {{{"outside MoE", "#c9ced6"},
-                                                   {"gate", "#8c6bb1"},
-                                                   {"dispatch", "#4393c3"},
-                                                   {"queue", "#d6604d"},
-                                                   {"memory", "#f4a582"},
-                                                   {"compute", "#1b7837"},
-                                                   {"gather", "#92c5de"},
-                                                   {"combine", "#5a4a3a"}}};
 
 struct Term {
   const char* name;
@@ -94,7 +78,7 @@ Figure grouped(const CompareResult& result, const std::string& mode, const std::
               {"encoding", {{"y", {{"field", "one"}, {"type", "quantitative"}}}}}};
   Json spec = base_spec();
   spec["data"] = {{"values", rows}};
-  spec["width"] = std::min<size_t>(kPageWidth - 160, 120 + models.size() * policies.size() * 26);
+  spec["width"] = std::min<size_t>(kFigureWidth - 160, 120 + models.size() * policies.size() * 26);
   spec["height"] = 260;
   spec["layer"] = Json::array({bars, whiskers, one});
   f.id = id + "-" + mode;
@@ -103,10 +87,11 @@ Figure grouped(const CompareResult& result, const std::string& mode, const std::
   return f;
 }
 
-/// Small multiples, one a model: stacked bars, one a policy; an optional mark a bar.
+}  // namespace
+
 Json stacked_spec(const std::vector<std::string>& models, const std::vector<std::string>& policies, const Json& rows,
                   const std::string& axis, const std::vector<std::string>& names,
-                  const std::vector<std::string>& colours, bool marks) {
+                  const std::vector<std::string>& colours, bool marks, bool shared_scale) {
   const size_t columns = std::min<size_t>(4, std::max<size_t>(1, models.size()));
   Json x = {{"field", "policy"},
             {"type", "nominal"},
@@ -140,33 +125,21 @@ Json stacked_spec(const std::vector<std::string>& models, const std::vector<std:
                    {"header", {{"labelFontSize", 12}, {"labelFontWeight", "bold"}, {"labelLimit", 230}}}};
   spec["columns"] = columns;
   spec["spec"] = {
-      {"width", std::min<size_t>(static_cast<size_t>(kPageWidth) / columns - 75, 60 + policies.size() * 40)},
+      {"width", std::min<size_t>(static_cast<size_t>(kFigureWidth) / columns - 75, 60 + policies.size() * 40)},
       {"height", 180},
       {"layer", layers}};
-  spec["resolve"] = {{"scale", {{"y", "independent"}}}, {"axis", {{"x", "independent"}}}};
+  spec["resolve"] = {{"scale", {{"y", shared_scale ? "shared" : "independent"}}},
+                     {"axis", {{"x", "independent"}, {"y", "independent"}}}};
   return spec;
 }
+
+namespace {
 
 const RunResult* static_of(const CompareResult& result, const RunResult& r) {
   return find_run(result, r.model, r.mode, "static");
 }
 
 }  // namespace
-
-std::map<std::string, std::string> policy_colours(const std::vector<std::string>& policies) {
-  static const std::map<std::string, std::string> known = {
-      {"static", "#8a8f98"}, {"hydra", "#e69f00"}, {"moentwine", "#009e73"}, {"pimoe", "#cc79a7"},
-      {"eplb", "#b79f00"},   {"llep", "#7a5c3a"},  {"hcrmap", "#0072b2"},    {"sojourn", "#d55e00"}};
-  constexpr std::array<const char*, 8> spare = {"#56b4e9", "#5e3c99", "#4d9221", "#c51b7d",
-                                                "#35978f", "#8c510a", "#2166ac", "#b2182b"};
-  std::map<std::string, std::string> colours;
-  size_t next = 0;
-  for (const std::string& p : policies) {
-    const auto it = known.find(p);
-    colours[p] = it != known.end() ? it->second : spare[next++ % spare.size()];
-  }
-  return colours;
-}
 
 Figure normalized_latency_figure(const CompareResult& result, const std::string& mode) {
   Figure f = grouped(
@@ -193,10 +166,10 @@ Figure stage_figure(const CompareResult& result, const std::string& mode) {
     if (r.mode != mode) continue;
     const double outside = std::max(0.0, ms(r.latency_ps - r.moe_latency_ps));
     const auto shares = stage_shares(r);
-    for (size_t p = 0; p < kParts.size(); ++p) {
+    for (size_t p = 0; p < kLatencyParts.size(); ++p) {
       const double value = p == 0 ? outside : shares[p - 1] * ms(r.moe_latency_ps);
       rows.push_back(
-          {{"model", r.model}, {"policy", r.policy}, {"part", kParts[p].name}, {"order", p}, {"value", value}});
+          {{"model", r.model}, {"policy", r.policy}, {"part", kLatencyParts[p].name}, {"order", p}, {"value", value}});
     }
     if (r.lower_bound_ps > 0)
       rows.push_back({{"model", r.model},
@@ -217,7 +190,7 @@ Figure stage_figure(const CompareResult& result, const std::string& mode) {
     f.table.rows.push_back(std::move(cells));
   }
   std::vector<std::string> names, colours;
-  for (const Part& p : kParts) {
+  for (const LatencyPart& p : kLatencyParts) {
     names.emplace_back(p.name);
     colours.emplace_back(p.colour);
   }
@@ -227,7 +200,7 @@ Figure stage_figure(const CompareResult& result, const std::string& mode) {
       "Milliseconds a window; each model has its own scale. The routed-MoE part is divided in the proportions of its "
       "critical group's stages; \"outside MoE\" is attention, dense layers and hand-over. Black tick: the same window "
       "with the MoE part at its proven lower bound. The table lists the stages of one layer.";
-  f.spec = spec_text(stacked_spec(models, policies, rows, "ms", names, colours, true));
+  f.spec = spec_text(stacked_spec(models, policies, rows, "ms", names, colours, true, false));
   return f;
 }
 
@@ -260,7 +233,7 @@ Figure energy_figure(const CompareResult& result, const std::string& mode) {
   f.id = "energy-" + mode;
   f.title = fmt::format("Energy of a serving window, {}", mode);
   f.caption = "Millijoules, mean over scored windows; each model has its own scale.";
-  f.spec = spec_text(stacked_spec(models, policies, rows, "mJ", names, colours, false));
+  f.spec = spec_text(stacked_spec(models, policies, rows, "mJ", names, colours, false, false));
   return f;
 }
 

@@ -5,95 +5,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <numeric>
-#include <set>
 
 #include "base/parallel.h"
 #include "moe/model_load.h"
 #include "package/load.h"
+#include "study/sweep_traces.h"
 
 namespace sojourn {
 namespace {
 
 const SourceSpan kCommandLine{"<command line>", 0, 0};
-
-/// Opens each trace once; finds the shipped surrogate that serves a model.
-class TraceShelf {
- public:
-  explicit TraceShelf(const CompareOptions& options) : options_(options) {}
-
-  std::shared_ptr<const Trace> find(const ModelShape& model, Diagnostics& errors) {
-    std::shared_ptr<const Trace> found = look_up(model, errors);
-    for (const auto& [path, trace] : open_)
-      if (trace && trace == found) used_.insert(path);
-    return found;
-  }
-  [[nodiscard]] bool used(const std::string& path) const { return used_.count(path) != 0; }
-
- private:
-  std::shared_ptr<const Trace> look_up(const ModelShape& model, Diagnostics& errors) {
-    for (const auto& [name, path] : options_.traces)
-      if (name == model.name) return open(path, errors);
-    for (const auto& [name, path] : options_.traces) {
-      if (!name.empty()) continue;
-      std::shared_ptr<const Trace> t = open(path, errors);
-      if (!t) return nullptr;
-      if (recorded_from(t->meta(), model)) return t;
-    }
-    for (const auto& [name, path] : options_.traces) {
-      if (!name.empty()) continue;
-      std::shared_ptr<const Trace> t = open(path, errors);
-      if (t && t->meta().experts == model.experts && t->meta().top_k == model.top_k) return t;
-    }
-    for (const std::string& path : shipped()) {
-      std::shared_ptr<const Trace> t = open(path, errors);
-      if (!t) continue;
-      const std::vector<std::string>& serves = t->meta().serves;
-      if (std::find(serves.begin(), serves.end(), model.name) != serves.end()) return t;
-    }
-    for (const std::string& path : shipped()) {
-      std::shared_ptr<const Trace> t = open(path, errors);
-      if (t && t->meta().experts == model.experts && t->meta().top_k == model.top_k) return t;
-    }
-    errors.error(kCommandLine, "--trace",
-                 fmt::format("no trace for {} ({} experts, top-{})", model.name, model.experts, model.top_k),
-                 fmt::format("give one: --trace {}=FILE, or make one: sojourn trace synth", model.name));
-    return nullptr;
-  }
-
-  std::shared_ptr<const Trace> open(const std::string& path, Diagnostics& errors) {
-    auto it = open_.find(path);
-    if (it != open_.end()) return it->second;
-    auto opened = open_trace(path);
-    std::shared_ptr<const Trace> trace;
-    if (opened)
-      trace = std::move(*opened);
-    else
-      errors.append(opened.error().diagnostics);
-    return open_[path] = trace;
-  }
-  const std::vector<std::string>& shipped() {
-    if (!listed_) {
-      listed_ = true;
-      for (const std::string& dir : options_.search_dirs) {
-        std::error_code ignored;
-        for (const auto& entry : std::filesystem::directory_iterator(dir + "/traces", ignored))
-          if (entry.path().extension() == ".npz") shipped_.push_back(entry.path().string());
-      }
-      std::sort(shipped_.begin(), shipped_.end());
-    }
-    return shipped_;
-  }
-  const CompareOptions& options_;
-  std::map<std::string, std::shared_ptr<const Trace>> open_;
-  std::vector<std::string> shipped_;
-  std::set<std::string> used_;
-  bool listed_ = false;
-};
 
 void check_numbers(const CompareOptions& o, Diagnostics& d) {
   auto between = [&](const char* key, double value, double low, double high, const char* unit) {
@@ -170,7 +94,7 @@ Result<CompareResult> run_compare(const CompareOptions& options, const PolicyReg
 
   std::vector<std::shared_ptr<const Scenario>> scenarios;
   if (package && models && !errors.has_errors()) {
-    TraceShelf shelf(options);
+    TraceShelf shelf(options.traces, options.search_dirs);
     for (const auto& [name, path] : options.traces) {
       const bool known = name.empty() || std::any_of(models->begin(), models->end(),
                                                      [wanted = name](const ModelShape& m) { return m.name == wanted; });
