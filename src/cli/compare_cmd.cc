@@ -21,6 +21,7 @@
 #include "report/table.h"
 #include "report/timeline.h"
 #include "study/compare.h"
+#include "study/reproduce_paper.h"
 
 namespace sojourn::cli {
 namespace {
@@ -163,11 +164,14 @@ int compare(const CompareArgs& args) {
   if (!result) return report(result.error());
 
   const TextOutput text(args.json, args.quiet);
-  text.write(compare_tables(*result, text.style()));
+  const auto published = load_paper_numbers("hcrmap", homes());
+  const PaperNumbers* paper = published ? &*published : nullptr;
+  text.write(compare_tables(*result, text.style(), paper));
   if (auto written = write_output(args.json, "--json", compare_json(*result)); !written) return report(written.error());
   if (assets) {
     HtmlOptions page;
     page.title = fmt::format("Sojourn comparison on {}", result->package.name);
+    page.paper = paper;
     if (auto written = write_output(page_path, "--report", compare_html(*result, *assets, page)); !written)
       return report(written.error());
     if (auto written = write_output(args.report + "/compare.json", "--report", compare_json(*result)); !written)

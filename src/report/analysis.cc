@@ -213,28 +213,18 @@ std::vector<Winner> winners(const CompareResult& result) {
   return out;
 }
 
-const std::vector<PaperFigure>& paper_figures() {
-  static const std::vector<PaperFigure> figures = {
-      {"prefill", "hcrmap", "hydra", 0.436, "HCRMap, arXiv 2607.11586"},
-      {"decode", "hcrmap", "hydra", 0.430, "HCRMap, arXiv 2607.11586"},
-      {"prefill", "hcrmap", "moentwine", 0.345, "HCRMap, arXiv 2607.11586"},
-      {"decode", "hcrmap", "moentwine", 0.331, "HCRMap, arXiv 2607.11586"},
-      {"prefill", "hcrmap", "pimoe", 0.467, "HCRMap, arXiv 2607.11586"},
-      {"decode", "hcrmap", "pimoe", 0.460, "HCRMap, arXiv 2607.11586"},
-      // The text names this rival in two ways: the strongest fixed-replica baseline, and static with simple routing.
-      {"prefill", "hcrmap", "static", 0.2495, "HCRMap, matched capacity (rival worded two ways)"},
-      {"decode", "hcrmap", "static", 0.2391, "HCRMap, matched capacity (rival worded two ways)"},
-  };
-  return figures;
-}
-
-const PaperFigure* paper_figure(const SummaryRow& row) {
+std::optional<PaperFigure> paper_figure(const SummaryRow& row, const PaperNumbers* paper) {
+  if (paper == nullptr) return std::nullopt;
   const std::vector<std::string>& known = table2_models();
   for (const auto& [model, reduction] : row.per_model)
-    if (std::find(known.begin(), known.end(), model) == known.end()) return nullptr;
-  for (const PaperFigure& f : paper_figures())
-    if (f.mode == row.mode && f.policy == row.policy && f.against == row.against) return &f;
-  return nullptr;
+    if (std::find(known.begin(), known.end(), model) == known.end()) return std::nullopt;
+  for (const PaperComparison& c : paper->comparisons) {
+    if (c.mode != row.mode || c.policy != row.policy || c.against != row.against) continue;
+    const PaperNumber* n = paper->find(c.number);
+    if (n == nullptr) continue;
+    return PaperFigure{n->value / 100, c.note.empty() ? paper->publication : paper->title + ", " + c.note};
+  }
+  return std::nullopt;
 }
 
 std::string paper_percent(const PaperFigure& figure) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sojourn/results.h"
+#include "study/reproduce_paper.h"
 
 namespace sojourn {
 
@@ -36,16 +37,14 @@ struct Winner {
 /// One a (model, mode), in order of appearance.
 [[nodiscard]] std::vector<Winner> winners(const CompareResult& result);
 
-/// A published figure. `policy` reduced the latency of `against` by `reduction` (geomean over the paper's models).
+/// A published figure: the geomean reduction over the paper's models, and where it is from.
 struct PaperFigure {
-  std::string mode, policy, against;
   double reduction = 0;
   std::string source;
 };
-[[nodiscard]] const std::vector<PaperFigure>& paper_figures();
-/// The published figure a summary row may be held against; null where there is none or a model is not of the paper's
-/// set.
-[[nodiscard]] const PaperFigure* paper_figure(const SummaryRow& row);
+/// The published figure a summary row may be held against; nothing where there is none, a model is not of the paper's
+/// set, or `paper` is null.
+[[nodiscard]] std::optional<PaperFigure> paper_figure(const SummaryRow& row, const PaperNumbers* paper);
 /// As printed in the paper: 0.436 -> "43.6", 0.2495 -> "24.95".
 [[nodiscard]] std::string paper_percent(const PaperFigure& figure);
 

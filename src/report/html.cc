@@ -14,7 +14,7 @@
 namespace sojourn {
 namespace {
 
-void summary_part(Page& page, const CompareResult& result) {
+void summary_part(Page& page, const CompareResult& result, const PaperNumbers* published) {
   page.out += "<h2 id=\"summary\">Summary</h2>\n";
   const std::vector<Winner> list = winners(result);
   if (!list.empty()) {
@@ -46,7 +46,7 @@ void summary_part(Page& page, const CompareResult& result) {
     all.rows.push_back({row.mode, row.origin, row.policy, row.against, signed_percent(row.geomean_reduction),
                         std::to_string(row.per_model.size()), row.per_model.empty() ? "-" : signed_percent(least),
                         row.per_model.empty() ? "-" : signed_percent(most)});
-    if (const PaperFigure* f = paper_figure(row))
+    if (const auto f = paper_figure(row, published))
       paper.rows.push_back({row.mode, row.origin, row.policy, row.against, paper_percent(*f),
                             percent(row.geomean_reduction), signed_percent(row.geomean_reduction - f->reduction),
                             f->source});
@@ -166,7 +166,7 @@ std::string compare_html(const CompareResult& result, const HtmlAssets& assets, 
       "<noscript><p class=\"warn\">The figures need scripts; every number is also in the tables below them.</p>"
       "</noscript>\n";
   const std::vector<std::string> modes = modes_of(result);
-  summary_part(page, result);
+  summary_part(page, result, options.paper);
   page.out += "<h2 id=\"latency\">Latency</h2>\n";
   for (const std::string& mode : modes) {
     const Figure f = normalized_latency_figure(result, mode);

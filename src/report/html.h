@@ -5,6 +5,7 @@
 
 #include "sojourn/diagnostics.h"
 #include "sojourn/results.h"
+#include "study/reproduce_paper.h"
 
 namespace sojourn {
 
@@ -17,6 +18,7 @@ struct HtmlAssets {
 
 struct HtmlOptions {
   std::string title = "Sojourn comparison";
+  const PaperNumbers* paper = nullptr;  ///< published figures to print beside ours
 };
 
 /// Texts that came from files are escaped; the page forbids itself every network access.

@@ -30,10 +30,12 @@ Json arm_colours(const ReproduceResult& study, const std::vector<std::string>& a
     domain.push_back(label_of(study, a));
     range.push_back(colours.at(a));
   }
-  return {{"field", "policy"},
-          {"type", "nominal"},
-          {"scale", {{"domain", domain}, {"range", range}}},
-          {"legend", {{"orient", "bottom"}, {"columns", columns}, {"title", nullptr}, {"labelLimit", 330}}}};
+  return {
+      {"field", "policy"},
+      {"type", "nominal"},
+      {"scale", {{"domain", domain}, {"range", range}}},
+      {"legend",
+       {{"orient", "bottom"}, {"columns", columns}, {"title", nullptr}, {"labelLimit", 330}, {"symbolOpacity", 1}}}};
 }
 
 Json labels(const ReproduceResult& study, const std::vector<std::string>& arms) {
@@ -44,6 +46,14 @@ Json labels(const ReproduceResult& study, const std::vector<std::string>& arms) 
 
 Json quantitative(const std::string& field, const std::string& title, bool zero) {
   return {{"field", field}, {"type", "quantitative"}, {"title", title}, {"scale", {{"zero", zero}}}};
+}
+
+/// Panels in the order of the rows; left to itself the library sorts them by name.
+Json panel_facet(const Json& rows, const Json& header) {
+  Json order = Json::array();
+  for (const Json& row : rows)
+    if (std::find(order.begin(), order.end(), row["panel"]) == order.end()) order.push_back(row["panel"]);
+  return {{"field", "panel"}, {"type", "nominal"}, {"sort", order}, {"title", nullptr}, {"header", header}};
 }
 
 Json header() { return {{"labelFontSize", 12}, {"labelFontWeight", "bold"}, {"labelLimit", 330}}; }
@@ -73,9 +83,8 @@ Figure lines(const ReproduceResult& study, Json rows, FigureTable table, const s
   f.table = std::move(table);
   if (rows.empty()) return f;
   Json spec = base_spec();
+  spec["facet"] = panel_facet(rows, header());
   spec["data"] = {{"values", std::move(rows)}};
-  spec["facet"] = {
-      {"field", "panel"}, {"type", "nominal"}, {"sort", nullptr}, {"title", nullptr}, {"header", header()}};
   spec["columns"] = 2;
   const Json x = {{"field", "x"}, {"type", "quantitative"}, {"title", x_title}, {"scale", {{"zero", false}}}};
   const Json colour = arm_colours(study, arms, 3);
@@ -129,8 +138,7 @@ Figure readings_figure(const ReproduceResult& study) {
   if (rows.empty()) return f;
   Json spec = base_spec();
   spec["data"] = {{"values", rows}};
-  spec["facet"] = {
-      {"field", "panel"}, {"type", "nominal"}, {"sort", nullptr}, {"title", nullptr}, {"header", header()}};
+  spec["facet"] = panel_facet(rows, header());
   spec["columns"] = 4;
   const Json x = {{"field", "reading"},
                   {"type", "nominal"},
@@ -189,8 +197,7 @@ Figure traffic_figure(const ReproduceResult& study, const StudyView& view) {
   if (rows.empty()) return f;
   Json spec = base_spec();
   spec["data"] = {{"values", rows}};
-  spec["facet"] = {
-      {"field", "panel"}, {"type", "nominal"}, {"sort", nullptr}, {"title", nullptr}, {"header", header()}};
+  spec["facet"] = panel_facet(rows, header());
   spec["columns"] = 2;
   spec["spec"] = {{"width", 300},
                   {"height", 170},
@@ -376,8 +383,7 @@ Figure ratio_figure(const ReproduceResult& study, const StudyView& view, const s
   if (rows.empty()) return f;
   Json spec = base_spec();
   spec["data"] = {{"values", rows}};
-  spec["facet"] = {
-      {"field", "panel"}, {"type", "nominal"}, {"sort", nullptr}, {"title", nullptr}, {"header", header()}};
+  spec["facet"] = panel_facet(rows, header());
   spec["columns"] = 1;
   const Json x = {{"field", "model"},
                   {"type", "nominal"},
@@ -443,8 +449,7 @@ Figure ranking_figure(const ReproduceResult& study, const StudyView& view, const
   if (rows.empty()) return f;
   Json spec = base_spec();
   spec["data"] = {{"values", rows}};
-  spec["facet"] = {
-      {"field", "panel"}, {"type", "nominal"}, {"sort", nullptr}, {"title", nullptr}, {"header", header()}};
+  spec["facet"] = panel_facet(rows, header());
   spec["columns"] = 2;
   const Json y = {{"field", "policy"},
                   {"type", "nominal"},

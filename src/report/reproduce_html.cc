@@ -45,6 +45,8 @@ void claims_part(Page& page, const ReproduceResult& study) {
   for (const std::string& place : study.readings)
     page.out +=
         fmt::format("<th colspan=\"2\" title=\"{}\">{}</th>", html_escape(reading_text(place)), html_escape(place));
+  page.out += "</tr><tr><th></th><th></th><th></th>";
+  for (std::size_t i = 0; i < study.readings.size(); ++i) page.out += "<th>prefill</th><th>decode</th>";
   page.out += "</tr></thead><tbody>\n";
   for (const ReproduceClaim& claim : study.claims) {
     std::string paper;
@@ -220,8 +222,8 @@ std::string reproduce_html(const ReproduceResult& study, const HtmlAssets& asset
   FigureTable meta{{"quantity", "kind", "paper's limit", "measured", "unit", "note"}, {}, 2, true};
   for (const ReproduceCheck& c : study.checks)
     if (c.base.rfind("metadata.", 0) == 0)
-      meta.rows.push_back(
-          {c.base.substr(9), c.kind, c.paper ? significant(*c.paper, 7) : "-", check_value(&c, false), c.unit, c.note});
+      meta.rows.push_back({c.base.substr(9), c.kind, c.paper ? check_number(*c.paper, c.unit) : "-",
+                           check_value(&c, false), c.unit, c.note});
   page.table(meta);
 
   page.out += "<h2 id=\"beyond\">Beyond the paper</h2>\n";

@@ -6,9 +6,12 @@
 namespace sojourn {
 
 std::string check_number(double value, const std::string& unit) {
-  if (unit == "%" || unit == "points" || unit == "% of the most") return fmt::format("{:.1f}", value);
-  if (unit.rfind("x", 0) == 0) return fmt::format("{:.3f}", value);
-  return significant(value, 6);
+  int decimals = -1;
+  if (unit == "%" || unit == "points" || unit == "% of the most") decimals = 1;
+  if (unit.rfind("x", 0) == 0) decimals = 3;
+  if (decimals < 0) return fmt::format("{:.10g}", value);
+  const std::string text = fmt::format("{:.{}f}", value, decimals);
+  return text.find_first_not_of("-0.") == std::string::npos && text.front() == '-' ? text.substr(1) : text;
 }
 
 std::string check_value(const ReproduceCheck* check, bool with_verdict) {

@@ -76,7 +76,8 @@ void winner_section(const CompareResult& result, const TextStyle& style, std::st
   out += "\n";
 }
 
-void reduction_section(const CompareResult& result, const TextStyle& style, std::string& out) {
+void reduction_section(const CompareResult& result, const TextStyle& style, const PaperNumbers* published,
+                       std::string& out) {
   if (result.summary.empty()) return;
   out += style.bold("Geomean latency reduction over models (positive = faster)") + "\n";
   // One matrix a (mode, origin): rows policy, columns against.
@@ -120,8 +121,8 @@ void reduction_section(const CompareResult& result, const TextStyle& style, std:
   paper.column("source", "", TextTable::Align::left);
   bool any = false;
   for (const SummaryRow& row : result.summary) {
-    const PaperFigure* f = paper_figure(row);
-    if (f == nullptr) continue;
+    const auto f = paper_figure(row, published);
+    if (!f) continue;
     paper.row({row.mode, row.policy, row.against, paper_percent(*f), percent(row.geomean_reduction),
                signed_percent(row.geomean_reduction - f->reduction), row.origin, f->source});
     any = true;
@@ -155,12 +156,12 @@ void assumption_section(const CompareResult& result, const TextStyle& style, std
 
 }  // namespace
 
-std::string compare_tables(const CompareResult& result, const TextStyle& style) {
+std::string compare_tables(const CompareResult& result, const TextStyle& style, const PaperNumbers* paper) {
   std::string out;
   if (result.interrupted) out += style.bold("Interrupted: only finished runs are shown") + "\n\n";
   for (const std::string& mode : modes_of(result)) mode_table(result, mode, style, out);
   winner_section(result, style, out);
-  reduction_section(result, style, out);
+  reduction_section(result, style, paper, out);
   trace_section(result, style, out);
   assumption_section(result, style, out);
   return out;

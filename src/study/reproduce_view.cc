@@ -206,8 +206,7 @@ Estimate StudyView::mean_reduction(const At& a, const At& b, Mode mode,
   std::vector<double> by_model;
   for (const std::size_t m : models({a, b}, mode)) {
     const double top = value(a, mode, m, get), bottom = value(b, mode, m, get);
-    if (!(bottom > 0)) return e;
-    by_model.push_back(1 - top / bottom);
+    if (bottom > 0) by_model.push_back(1 - top / bottom);
   }
   if (by_model.empty()) return e;
   const double m = mean_of(by_model), h = half_width(by_model);

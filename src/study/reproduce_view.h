@@ -43,7 +43,8 @@ class StudyView {
                                      const std::function<double(const RunResult&)>& value) const;
   /// Mean over models of value; interval as above.
   [[nodiscard]] Estimate mean_value(const At& a, Mode mode, const std::function<double(const RunResult&)>& value) const;
-  /// Mean over models of 1 - value(a) / value(b), with the 95 % interval over models (as in "per benchmark, averaged").
+  /// Mean over models, those where value(b) is 0 left out, of 1 - value(a) / value(b), with the 95 % interval over
+  /// models (as in "per benchmark, averaged").
   [[nodiscard]] Estimate mean_reduction(const At& a, const At& b, Mode mode,
                                         const std::function<double(const RunResult&)>& value) const;
   /// Latency of one model over seeds and windows, ps; 0 when missing.
