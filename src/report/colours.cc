@@ -32,11 +32,12 @@ std::map<std::string, std::string> policy_colours(const std::vector<std::string>
       {"hcrmap:slow-dqn", "#253494"},
       {"fixed:nearest", "#6b6ecf"},
       {"fixed:shadows-nearest", "#a1d99b"},
-      {"fixed:shadows-even", "#74c476"},
+      {"fixed:eplb-even", "#cdbe70"},
       {"fixed:shadows-least-loaded", "#238b45"},
       {"fixed:eplb-nearest", "#e3cf57"},
       {"fixed:eplb-least-loaded", "#8b7500"},
-      {"fixed:eplb-round-robin", "#cdbe70"}};
+      {"fixed:duplicate-nearest", "#80cdc1"},
+      {"fixed:duplicate-least-loaded", "#01665e"}};
   constexpr std::array<const char*, 8> spare = {"#756bb1", "#9e9ac8", "#bf812d", "#c51b7d",
                                                 "#dfc27d", "#8c510a", "#2166ac", "#fa9fb5"};
   std::map<std::string, std::string> colours;

@@ -177,8 +177,7 @@ std::string reproduce_html(const ReproduceResult& study, const HtmlAssets& asset
   page.out += "<h2 id=\"s72\">Section 7.2: overall</h2>\n";
   const std::vector<std::string> main = {"static", "hydra", "moentwine", "pimoe", "hcrmap"};
   for (const Mode mode : {Mode::prefill, Mode::decode}) page.figure(stacked_figure(study, view, mode, main));
-  std::vector<std::string> fixed =
-      arms_where(study, [](const std::string& id) { return id.rfind("fixed:", 0) == 0 || id == "duplicate-all-hot"; });
+  std::vector<std::string> fixed = arms_where(study, [](const std::string& id) { return id.rfind("fixed:", 0) == 0; });
   fixed.insert(fixed.begin(), "static");
   fixed.emplace_back("hcrmap");
   std::string strongest;

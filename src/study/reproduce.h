@@ -17,7 +17,7 @@ namespace sojourn {
 struct ReproduceOptions {
   std::string system = "hcrmap";
   bool quick = false;
-  std::string models;                 ///< empty: the paper's (quick: the smaller six of them)
+  std::string models;                 ///< empty: the paper's (quick: four of them)
   std::vector<std::string> policies;  ///< further policies beside the paper's; those not registered are left out
   bool policies_given = false;        ///< by the user: then each must be registered
   std::vector<std::pair<std::string, std::string>> traces;  ///< (model or "", file)

@@ -149,8 +149,7 @@ std::string strongest(const ReproduceResult& s, const Checks& k, const std::stri
   std::string best;
   double least = std::numeric_limits<double>::max();
   for (const Arm& arm : s.inputs.arms) {
-    const bool candidate = arm.id.rfind("fixed:", 0) == 0 || arm.id == "duplicate-all-hot";
-    if (!candidate || !arm.id.ends_with(suffix)) continue;
+    if (arm.id.rfind("fixed:", 0) != 0 || !arm.id.ends_with(suffix)) continue;
     const Estimate e = k.view().latency_ratio({place, arm.id}, {place, "static"}, mode);
     if (e.valid && e.value < least) {
       least = e.value;

@@ -130,14 +130,14 @@ void plan_hcrmap(ReproduceResult& study, const PolicyRegistry& registry) {
                hcrmap({{"slow", "none"}, {"fast_map", "false"}})),
       plan.arm("fixed:shadows-nearest", "MoEntwine's first shadows, fixed; nearest copy",
                {"moentwine", {{"updates", "0"}, {"split", "nearest"}}}),
-      plan.arm("fixed:shadows-even", "MoEntwine's first shadows, fixed; even split",
-               {"moentwine", {{"updates", "0"}, {"split", "even"}}}),
       plan.arm("fixed:shadows-least-loaded", "MoEntwine's first shadows, fixed; least loaded",
                {"moentwine", {{"updates", "0"}, {"split", "least-loaded"}}})};
-  for (const char* param : {"dispatch", "split", "route"})
-    for (const std::string& word : plan.choices("eplb", param))
-      fixed.push_back(plan.arm("fixed:eplb-" + word, fmt::format("EPLB copies; {}", word), {"eplb", {{param, word}}}));
-  fixed.push_back(plan.arm("duplicate-all-hot", "duplicate-all-hot", {"duplicate-all-hot", {}}));
+  for (const std::string& word : plan.choices("eplb", "dispatch"))
+    fixed.push_back(plan.arm("fixed:eplb-" + word, "EPLB's first copies, fixed; " + word,
+                             {"eplb", {{"updates", "0"}, {"dispatch", word}}}));
+  for (const char* word : {"nearest", "least-loaded"})
+    fixed.push_back(plan.arm(fmt::format("fixed:duplicate-{}", word), fmt::format("hottest on every chiplet; {}", word),
+                             {"duplicate-all-hot", {{"dispatch", word}}}));
   // The slow loop: every controller that hcrmap's record declares.
   std::vector<std::optional<std::size_t>> slow;
   for (const std::string& word : plan.choices("hcrmap", "slow"))
