@@ -87,9 +87,7 @@ Result<ReproduceResult> prepare_reproduce(const ReproduceOptions& options, const
     if (!there) study.absent.push_back(fmt::format("policy {} is not part of this build", name));
     return !there;
   });
-  const std::string list = !options.models.empty() ? options.models
-                           : options.quick         ? quick_models()
-                                                   : study.paper.models;
+  const std::string list = !options.models.empty() ? options.models : options.quick ? kQuickModels : study.paper.models;
   auto models = load_model_list(list, under(options.roots, "models"), kCommandLine, "--models");
   if (models)
     study.inputs.models = std::move(*models);
