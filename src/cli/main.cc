@@ -90,6 +90,32 @@ void reproduce_options(CLI::App* app, ReproduceArgs& a) {
   json_option(app, a.json);
 }
 
+void train_options(CLI::App* app, TrainArgs& a) {
+  const auto text = [&](const char* name, std::string& target, const char* type, const char* help) {
+    return app->add_option(name, target, help)->type_name(type);
+  };
+  text("--package", a.package, "NAME|FILE", "Package preset or TOML file")->capture_default_str();
+  text("--models", a.models, "LIST", "Models, comma-separated, or table2, all-moe")->capture_default_str();
+  text("--modes", a.modes, "LIST", "prefill,decode")->capture_default_str();
+  text("--seed", a.seed, "N", "Seed of traces, exploration and initial weights (1)");
+  text("--steps", a.steps, "N", "Windows served while learning (16000)");
+  text("--episode", a.episode, "N", "Windows an episode (48)");
+  text("--variants", a.variants, "N", "Synthetic traces a model (3)");
+  text("--validations", a.validations, "N", "Times the greedy policy is measured on validation traces (4)");
+  text("--save-every", a.save_every, "N", "Episodes between saved states (10)");
+  text("--prefill-tokens", a.prefill_tokens, "N", "Tokens of a prefill window (2048)");
+  text("--decode-tokens", a.decode_tokens, "N", "Sequences of a decode window (512)");
+  text("--credit", a.credit, "N", "Windows an action is judged on (8)");
+  text("--gamma", a.gamma, "X", "Discount of (34) (0.9)");
+  text("--mu1", a.mu_1, "X", "Weight of exposed migration time in (33) (0.1)");
+  text("--mu2", a.mu_2, "X", "Weight of churn in (33) (0.001)");
+  text("-o,--out", a.out, "FILE", "Checkpoint to write; FILE.state holds an unfinished run")->capture_default_str();
+  app->add_flag("--resume", a.resume, "Go on from FILE.state, if there is one");
+  text("--report", a.report, "DIR", "Write the learning curve to DIR/index.html, one page that opens offline");
+  app->add_flag("--quiet,-q", a.quiet, "No tables, no progress");
+  json_option(app, a.json);
+}
+
 /// Every option and command name below `app`, for suggestions.
 std::vector<std::string> known_names(const CLI::App* app, bool options) {
   std::vector<std::string> names;
@@ -188,6 +214,14 @@ int run(int argc, char** argv) {
                        "  sojourn bound --models table2\n  sojourn bound --models dbrx --modes decode --json -\n",
                        [&] { return bound(bound_args); }),
                    bound_args);
+
+  TrainArgs train_args;
+  train_options(add(&root, "train", "Train the slow loop's Q-network on synthetic traces",
+                    "  sojourn train --out mine.json --report out/\n"
+                    "  sojourn train --out mine.json --resume\n"
+                    "  sojourn compare --set hcrmap.checkpoint=./mine.json\n",
+                    [&] { return train(train_args); }),
+                train_args);
 
   ReplayArgs replay_args;
   CLI::App* app =

@@ -87,36 +87,7 @@ class Search {
     const size_t i = static_cast<size_t>(l) * static_cast<size_t>(view_.experts) + static_cast<size_t>(e);
     const double mean = view_.ewma[i], sigma = i < view_.sigma.size() ? view_.sigma[i] : 0.0;
     c.persistence = mean > 0 ? std::clamp(1.0 - sigma / mean, 0.0, 1.0) : 0.0;
-    fill_features(c, mean, sigma, from);
     out.push_back(c);
-  }
-
-  void fill_features(SlowCandidate& c, double mean, double sigma, const Location& from) const {
-    const LayerPlan& plan = plans_[static_cast<size_t>(c.action.layer)];
-    const double unit = std::max(c.layer_s, 1e-30);
-    const auto f = [](double x) { return static_cast<float>(std::clamp(x, -8.0, 8.0)); };
-    const Location& to = c.action.to;
-    const Pressure empty;
-    const Pressure& p = view_.pressure != nullptr ? *view_.pressure : empty;
-    const double average = static_cast<double>(view_.tokens) * std::max(1, view_.model->top_k) / view_.experts;
-    c.features = {f(c.gain_s / unit * 16),
-                  f(c.exposed_s / unit),
-                  f(mean / std::max(average, 1e-9)),
-                  f(mean > 0 ? sigma / mean : 0),
-                  f(plan.load.compute[static_cast<size_t>(from.chiplet)] / unit),
-                  f(plan.load.compute[static_cast<size_t>(to.chiplet)] / unit),
-                  f(plan.load.bank[static_cast<size_t>(from.bank_set)] / unit),
-                  f(plan.load.bank[static_cast<size_t>(to.bank_set)] / unit),
-                  f(static_cast<double>(plan.at[static_cast<size_t>(c.action.expert)].size())),
-                  f(static_cast<double>(from.tier)),
-                  f(static_cast<double>(to.tier)),
-                  f(c.action.kind == ActionKind::evict ? -1.0
-                    : c.action.replica < 0             ? 1.0
-                                                       : 0.0),
-                  f(p.link),
-                  f(p.bank),
-                  f(p.load),
-                  f(p.mig)};
   }
 
   /// Copies; returns the best one that only the budget or capacity forbids.
@@ -270,6 +241,11 @@ std::unique_ptr<SlowController> make_amortised(const SlowSettings& settings) {
   return std::make_unique<Amortised>(settings);
 }
 
+void SlowController::propose(const SlowSettings& settings, const CostModel& cost, const PolicyView& view,
+                             SlowState& state, std::vector<SlowCandidate>& out) {
+  slow_candidates(settings, cost, view, state, out);
+}
+
 void slow_candidates(const SlowSettings& settings, const CostModel& cost, const PolicyView& view, SlowState& state,
                      std::vector<SlowCandidate>& out) {
   state.view = &view;
@@ -280,7 +256,7 @@ void slow_decide(const SlowSettings& settings, const CostModel& cost, SlowContro
                  const PolicyView& view, std::vector<Action>& out) {
   SlowState state;
   std::vector<SlowCandidate> candidates;
-  slow_candidates(settings, cost, view, state, candidates);
+  controller.propose(settings, cost, view, state, candidates);
   controller.score(state, candidates);
   std::stable_sort(candidates.begin(), candidates.end(), [](const SlowCandidate& a, const SlowCandidate& b) {
     if (a.score != b.score) return a.score > b.score;

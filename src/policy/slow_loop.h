@@ -6,8 +6,8 @@
 // (evict). The amortised controller is the rule of 6.6 in closed form:
 //   score = phi H (J - J') - alpha_mig T_exposed,   phi = clamp(1 - sigma / d-bar, 0, 1)
 // with J the smooth layer time (layer_plan.h), H the horizon in windows (at least A^min), T_exposed the transfer time
-// of S times the foreground utilisation of its path and banks. [R]: the paper learns this value with a masked Double
-// DQN.
+// of S times the foreground utilisation of its path and banks [R]. The paper learns this value with a masked Double
+// DQN: dqn.h, which also makes its own candidates.
 #pragma once
 #include <array>
 #include <memory>
@@ -18,7 +18,7 @@
 
 namespace sojourn {
 
-inline constexpr int kSlowFeatures = 16;
+inline constexpr int kSlowFeatures = 36;  ///< inputs of the Q-network; see dqn_feature_names()
 
 struct SlowCandidate {
   Action action;
@@ -26,20 +26,14 @@ struct SlowCandidate {
   double exposed_s = 0;                         ///< foreground time its migration may expose
   double persistence = 1;                       ///< phi
   double layer_s = 0;                           ///< J of its layer
-  std::array<float, kSlowFeatures> features{};  ///< for learned controllers; see fill_features()
+  std::array<float, kSlowFeatures> features{};  ///< for the learned controller
   double score = 0;                             ///< set by the controller; no-op scores 0
 };
 
 struct SlowState {
   const PolicyView* view = nullptr;
-  double layers_s = 0;  ///< sum of J over the package's layers
-};
-
-/// Scores legal candidates. Deterministic; keeps no reference after the call.
-class SlowController {
- public:
-  virtual ~SlowController() = default;
-  virtual void score(const SlowState& state, std::vector<SlowCandidate>& candidates) = 0;
+  double layers_s = 0;                       ///< sum of J over the package's layers (amortised)
+  std::array<float, kSlowFeatures> no_op{};  ///< no-op's features (learned controller)
 };
 
 struct SlowSettings {
@@ -50,6 +44,16 @@ struct SlowSettings {
   int layers = 4;                             ///< layers with the largest J - ideal that are searched a window
   int experts = 6, targets = 6;
   bool migration_aware = true, link_aware = true, hbm = true;
+};
+
+/// Makes and scores legal candidates. Deterministic; keeps no reference after the call.
+class SlowController {
+ public:
+  virtual ~SlowController() = default;
+  /// Default: slow_candidates().
+  virtual void propose(const SlowSettings& settings, const CostModel& cost, const PolicyView& view, SlowState& state,
+                       std::vector<SlowCandidate>& out);
+  virtual void score(const SlowState& state, std::vector<SlowCandidate>& candidates) = 0;
 };
 
 [[nodiscard]] std::unique_ptr<SlowController> make_amortised(const SlowSettings& settings);

@@ -12,6 +12,7 @@
 #include "base/parallel.h"
 #include "moe/model_load.h"
 #include "package/load.h"
+#include "policy/dqn_checkpoint.h"
 #include "study/sweep_traces.h"
 
 namespace sojourn {
@@ -79,6 +80,10 @@ Result<CompareResult> run_compare(const CompareOptions& options, const PolicyReg
     auto params = resolve((*entry)->info.params, spec.settings, kCommandLine, "--set " + spec.name);
     if (!params) {
       take(params.error());
+      continue;
+    }
+    if (auto found = resolve_dqn_checkpoint(*params, options.search_dirs); !found) {
+      take(found.error());
       continue;
     }
     policies.push_back({spec.name, *entry, std::move(*params)});

@@ -99,9 +99,10 @@ TEST_CASE("policy decide: actions are legal, within the policy's own bound, and 
   }
 }
 
-TEST_CASE("policy decide: hcrmap's slow loop lowers the layer time after a drift, and only when switched on") {
+TEST_CASE(
+    "policy decide: hcrmap's amortised slow loop lowers the layer time after a drift, and only when switched on") {
   World w(table1(), lite(), 2, 2048, 0.6);
-  auto policy = make("hcrmap", {{"copies", false}});
+  auto policy = make("hcrmap", {{"copies", false}, {"slow", std::string("amortised")}});
   w.place(*policy);
   drift(w);
   const CostModel cost(w.package, w.model);
@@ -130,10 +131,10 @@ TEST_CASE("policy decide: hcrmap's slow loop lowers the layer time after a drift
   CHECK(time() < 0.95 * before);
 }
 
-TEST_CASE("policy decide: hcrmap defers migrations under link pressure unless told not to see it") {
+TEST_CASE("policy decide: hcrmap's amortised rule defers migrations under link pressure unless told not to see it") {
   World w(table1(), lite(), 2, 2048, 0.6);
-  auto policy = make("hcrmap", {{"copies", false}}),
-       blind = make("hcrmap", {{"copies", false}, {"migration_aware", false}});
+  auto policy = make("hcrmap", {{"copies", false}, {"slow", std::string("amortised")}}),
+       blind = make("hcrmap", {{"copies", false}, {"slow", std::string("amortised")}, {"migration_aware", false}});
   w.place(*policy);
   drift(w);
   std::vector<Action> calm, busy, careless;

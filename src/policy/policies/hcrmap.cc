@@ -14,26 +14,35 @@
 // of J. Slow loop: slow_loop.h. Fast loop: fast_map.h. Ablations: link_aware, bank_aware, load_aware, migration_aware
 // drop the terms of that pressure everywhere; hbm_tier = false masks HBM (used only if nothing else holds an expert);
 // fast_map = false sends a group to the replica nearest its source.
+#include <cassert>
 #include <numeric>
 #include <tuple>
 
+#include "policy/dqn.h"
+#include "policy/dqn_checkpoint.h"
 #include "policy/fast_map.h"
 #include "policy/placement.h"
-#include "policy/slow_loop.h"
 
 namespace sojourn {
 namespace {
 
 struct Settings {
   double alpha_p, beta_p, chi_p, psi_p, eta_p, near_full, copy_gain, spare_bank, spare_tiles;
-  bool fast_map, copies, slow;
+  bool fast_map, copies;
+  std::string slow, checkpoint;
   MapWeights map;
   SlowSettings slow_loop;
 };
 
 class HcrmapPolicy final : public Policy {
  public:
-  explicit HcrmapPolicy(const Settings& s) : s_(s), mapper_(s.map), controller_(make_amortised(s.slow_loop)) {}
+  explicit HcrmapPolicy(const Settings& s) : s_(s), mapper_(s.map) {
+    if (s.slow == "amortised") controller_ = make_amortised(s.slow_loop);
+    if (s.slow != "dqn") return;
+    const auto loaded = load_dqn_checkpoint(s.checkpoint, {});  // checked by resolve_dqn_checkpoint before any run
+    assert(loaded);
+    controller_ = make_dqn(s.slow_loop, loaded->network);
+  }
 
   void place(const PlacementTask& task, std::vector<PlacedReplica>& out) override {
     const CostModel cost(*task.package, *task.model);
@@ -48,7 +57,7 @@ class HcrmapPolicy final : public Policy {
   }
 
   void decide(const PolicyView& view, std::vector<Action>& out) override {
-    if (!s_.slow) return;
+    if (controller_ == nullptr) return;
     refresh(view);
     slow_decide(s_.slow_loop, cost_, *controller_, view, out);
   }
@@ -317,7 +326,8 @@ Settings settings_of(const ParamSet& p) {
   s.spare_tiles = p.number("spare_tiles");
   s.fast_map = p.flag("fast_map");
   s.copies = p.flag("copies");
-  s.slow = p.word("slow") != "none";
+  s.slow = p.word("slow");
+  s.checkpoint = p.word("checkpoint");
   s.map = {load ? p.number("omega_q") : 0.0, link ? p.number("omega_p") : 0.0,     bank ? p.number("omega_b") : 0.0,
            bank ? p.number("omega_s") : 0.0, static_cast<int>(p.integer("block")), p.word("normalise") == "minmax"};
   SlowSettings& w = s.slow_loop;
@@ -372,12 +382,20 @@ void register_policies_hcrmap(PolicyRegistry& registry) {
          "[R]"},
         {"slow",
          Unit::none,
-         std::string("amortised"),
+         std::string("dqn"),
          -1e300,
          1e300,
-         {"amortised", "none"},
-         "slow-loop controller",
-         "[R] for the Double DQN of 6.3"},
+         {"dqn", "amortised", "none"},
+         "slow-loop controller: masked Double DQN, closed-form rule, or no updates",
+         "6.3; amortised is [R]"},
+        {"checkpoint",
+         Unit::none,
+         std::string(kShippedCheckpoint),
+         -1e300,
+         1e300,
+         {},
+         "frozen Q-network of slow = dqn: a name in checkpoints/ or a file of sojourn train",
+         "6.9"},
         {"horizon", Unit::windows, 32.0, 0.0, 1e6, {}, "windows over which an action must pay", "[R]"},
         num("hysteresis", 0.01, 1.0, "least gain of an action as a share of its layer's time", "[R]"),
         num("alpha_mig", 2.0, 1e3, "weight of exposed migration time", "[R]"),
