@@ -34,7 +34,7 @@ int reproduce(const ReproduceArgs& args);
 struct TrainArgs {
   std::string package = "hcrmap-table1", models = "table2", modes = "prefill,decode";
   std::string seed, steps, episode, variants, validations, save_every, prefill_tokens, decode_tokens;
-  std::string credit, gamma, mu_1, mu_2, out = "hcrmap-dqn.json", json, report;
+  std::string learn_from, credit, gamma, mu_1, mu_2, out = "hcrmap-dqn.json", json, report;
   bool resume = false, quiet = false;
 };
 int train(const TrainArgs& args);

@@ -105,6 +105,7 @@ void train_options(CLI::App* app, TrainArgs& a) {
   text("--save-every", a.save_every, "N", "Episodes between saved states (10)");
   text("--prefill-tokens", a.prefill_tokens, "N", "Tokens of a prefill window (2048)");
   text("--decode-tokens", a.decode_tokens, "N", "Sequences of a decode window (512)");
+  text("--learn-from", a.learn_from, "N", "Transitions gathered before the first gradient step (500)");
   text("--credit", a.credit, "N", "Windows an action is judged on (8)");
   text("--gamma", a.gamma, "X", "Discount of (34) (0.9)");
   text("--mu1", a.mu_1, "X", "Weight of exposed migration time in (33) (0.1)");

@@ -34,6 +34,7 @@ int train(const TrainArgs& args) {
   o.save_every = whole("--save-every", args.save_every, o.save_every, 1, 1'000'000);
   o.prefill_tokens = whole("--prefill-tokens", args.prefill_tokens, o.prefill_tokens, 1, 1 << 20);
   o.decode_tokens = whole("--decode-tokens", args.decode_tokens, o.decode_tokens, 1, 1 << 20);
+  o.learn_from = whole("--learn-from", args.learn_from, o.learn_from, 1, 1'000'000);
   o.reward.credit = whole("--credit", args.credit, o.reward.credit, 1, 1000);
   o.gamma = values.number("--gamma", args.gamma, o.gamma, 0, 0.999);
   o.reward.mu_1 = values.number("--mu1", args.mu_1, o.reward.mu_1, 0, 1e3);

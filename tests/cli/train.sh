@@ -3,7 +3,7 @@
 # compare; wrong input is refused with a remedy.
 . "$(dirname "$0")/lib.sh"
 options=(train --models deepseek-v2-lite --modes prefill --steps 360 --episode 12 --variants 1 --validations 2
-         --save-every 1 --prefill-tokens 256 --quiet --seed 3)
+         --save-every 1 --prefill-tokens 256 --learn-from 50 --quiet --seed 3)
 run "${options[@]}" --out whole.json --json whole.log.json --report page
 exits 0
 silent
