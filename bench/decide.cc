@@ -2,7 +2,8 @@
 // experts, top-8, 2048 tokens, 16 chiplets).
 //   fast mapper   token-expert pairs a second, one core; layers in turn, so that a call finds another layer's data in
 //   cache.
-//                 Layouts: hcrmap's and eplb's at 1.3x bytes on the 58 layers of the model
+//                 Layouts: hcrmap's and eplb's at 1.3x bytes on the 58 layers of the model;
+//                 512 tokens are a decode step, with little more than a token a group
 //   assign        the same for whole policies, on 4 layers
 //   slow loop     one decision over 58 x 256 = 14,848 experts, and over the 4 layers a package holds
 #include <benchmark/benchmark.h>
@@ -27,24 +28,31 @@ void fast_mapper(benchmark::State& state, const char* name) {
   const CostModel cost(*desk.view.package, bench::model());
   FastMapper mapper;
   std::vector<Assignment> out;
+  const auto tokens = static_cast<int>(state.range(0));
+  std::vector<std::vector<TokenGroup>> routed;
+  for (int l = 0; l < kLayers; ++l) routed.push_back(bench::groups(0.8, static_cast<std::uint64_t>(l), tokens));
   int layer = 0, split = 0;
   for (int l = 0; l < kLayers; ++l)
     for (int e = 0; e < 256; ++e) split += desk.residency->replicas(l, e).size() > 1;
   for (auto _ : state) {
     out.clear();
-    mapper.map(cost, *desk.residency, {layer, desk.routed[static_cast<std::size_t>(layer)]}, out);
+    mapper.map(cost, *desk.residency, {layer, routed[static_cast<std::size_t>(layer)]}, out);
     benchmark::DoNotOptimize(out.data());
     layer = (layer + 1) % kLayers;
   }
-  state.SetItemsProcessed(state.iterations() * 2048 * 8);
+  state.SetItemsProcessed(state.iterations() * tokens * 8);
   state.counters["split_experts/layer"] = static_cast<double>(split) / kLayers;
 }
 BENCHMARK_CAPTURE(fast_mapper, hcrmap, "hcrmap")
+    ->Arg(2048)
+    ->Arg(512)
     ->Unit(benchmark::kMicrosecond)
-    ->Name("fast mapper, token-expert pairs, hcrmap's layout");
+    ->Name("fast mapper, token-expert pairs, hcrmap's layout, tokens");
 BENCHMARK_CAPTURE(fast_mapper, eplb, "eplb")
+    ->Arg(2048)
+    ->Arg(512)
     ->Unit(benchmark::kMicrosecond)
-    ->Name("fast mapper, token-expert pairs, eplb's layout");
+    ->Name("fast mapper, token-expert pairs, eplb's layout, tokens");
 
 void assign(benchmark::State& state, const char* name) {
   Desk desk(name, bench::package(), 4);

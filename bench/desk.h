@@ -50,8 +50,8 @@ inline const ModelShape& model() {
   return need(m);
 }
 
-/// Zipf demand of 2048 x 8 choices, spread over 16 sources.
-inline std::vector<TokenGroup> groups(double skew, std::uint64_t seed) {
+/// Zipf demand of tokens x 8 choices, spread over 16 sources.
+inline std::vector<TokenGroup> groups(double skew, std::uint64_t seed, int tokens = 2048) {
   Rng rng(seed, "groups");
   std::vector<double> share(256);
   double sum = 0;
@@ -60,7 +60,7 @@ inline std::vector<TokenGroup> groups(double skew, std::uint64_t seed) {
   std::vector<double> upto(share.size());
   std::partial_sum(share.begin(), share.end(), upto.begin());
   std::vector<int> count(16 * 256, 0);
-  for (int t = 0; t < 2048 * 8; ++t) {
+  for (int t = 0; t < tokens * 8; ++t) {
     const double x = rng.uniform() * sum;
     const auto e = std::min<std::size_t>(
         255, static_cast<std::size_t>(std::lower_bound(upto.begin(), upto.end(), x) - upto.begin()));

@@ -45,6 +45,10 @@ void LeastLoaded::solve(const LeastLoadedRule& rule, int devices, const ReplicaT
     load_of(table, native) -= tokens[at(e)] - kept;
     spill(rule, table, e, tokens[at(e)] - kept, quota);
   }
+  held_.resize(std::max(held_.size(), at(devices)));
+  for (auto& list : held_) list.clear();
+  for (const int e : order_)
+    for (int i = table.first[at(e)]; i < table.first[at(e) + 1]; ++i) held_[at(table.device[at(i)])].push_back({e, i});
   for (int d = 0; d < devices; ++d)
     while (load_[at(d)] > cap_ && push(rule.chunk, table, d, quota)) {
     }
@@ -69,7 +73,8 @@ void LeastLoaded::spill(const LeastLoadedRule& rule, const ReplicaTable& table, 
       if (best < 0 || load_of(table, i) < load_of(table, best)) best = i;
     }
     if (best < 0) {
-      give(least, std::min(rest, std::max(1, rule.chunk)));
+      // When every device may take it, the rest is below chunk * devices: the second term never counts there.
+      give(least, std::min(rest, std::max({1, rule.chunk, rest / static_cast<int>(load_.size())})));
       continue;
     }
     used_[at(best - first)] = 1;
@@ -88,33 +93,32 @@ bool LeastLoaded::push(int chunk, const ReplicaTable& table, int from, std::vect
   used_[at(from)] = 1;
   queue_.assign(1, from);
   for (size_t head = 0; head < queue_.size(); ++head)
-    for (const int e : order_)
-      for (int i = table.first[at(e)]; i < table.first[at(e) + 1]; ++i) {
-        if (table.device[at(i)] != queue_[head] || quota[at(i)] == 0) continue;
-        for (int j = table.first[at(e)]; j < table.first[at(e) + 1]; ++j) {
-          const int d = table.device[at(j)];
-          if (used_[at(d)] || std::min<std::int64_t>(excess, quota[at(i)]) < needs(j)) continue;
-          used_[at(d)] = 1;
-          via_from_[at(d)] = i;
-          via_to_[at(d)] = j;
-          queue_.push_back(d);
-          if (load_[at(d)] >= cap_) continue;
-          std::int64_t n = std::min(excess, cap_ - load_[at(d)]);
-          int least = 1;
-          for (int c = d; c != from; c = table.device[at(via_from_[at(c)])]) {
-            n = std::min<std::int64_t>(n, quota[at(via_from_[at(c)])]);
-            least = std::max(least, needs(via_to_[at(c)]));
-          }
-          if (n < least) continue;
-          for (int c = d; c != from; c = table.device[at(via_from_[at(c)])]) {
-            quota[at(via_from_[at(c)])] -= static_cast<int>(n);
-            quota[at(via_to_[at(c)])] += static_cast<int>(n);
-          }
-          load_[at(from)] -= n;
-          load_[at(d)] += n;
-          return true;
+    for (const auto& [e, i] : held_[at(queue_[head])]) {
+      if (quota[at(i)] == 0) continue;
+      for (int j = table.first[at(e)]; j < table.first[at(e) + 1]; ++j) {
+        const int d = table.device[at(j)];
+        if (used_[at(d)] || std::min<std::int64_t>(excess, quota[at(i)]) < needs(j)) continue;
+        used_[at(d)] = 1;
+        via_from_[at(d)] = i;
+        via_to_[at(d)] = j;
+        queue_.push_back(d);
+        if (load_[at(d)] >= cap_) continue;
+        std::int64_t n = std::min(excess, cap_ - load_[at(d)]);
+        int least = 1;
+        for (int c = d; c != from; c = table.device[at(via_from_[at(c)])]) {
+          n = std::min<std::int64_t>(n, quota[at(via_from_[at(c)])]);
+          least = std::max(least, needs(via_to_[at(c)]));
         }
+        if (n < least) continue;
+        for (int c = d; c != from; c = table.device[at(via_from_[at(c)])]) {
+          quota[at(via_from_[at(c)])] -= static_cast<int>(n);
+          quota[at(via_to_[at(c)])] += static_cast<int>(n);
+        }
+        load_[at(from)] -= n;
+        load_[at(d)] += n;
+        return true;
       }
+    }
   return false;
 }
 

@@ -62,6 +62,10 @@ class LeastLoaded {
   bool triggered_ = false;
   std::vector<std::int64_t> load_;   ///< assigned + native load of experts not handled yet
   std::vector<std::int64_t> fixed_;  ///< assigned alone
+  struct Held {
+    int expert, replica;
+  };
+  std::vector<std::vector<Held>> held_;  ///< [device] its replicas of experts that may spill, in the order of order_
   std::vector<int> order_, queue_, via_from_, via_to_;
   std::vector<std::uint8_t> used_;
 };
