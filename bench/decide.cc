@@ -74,9 +74,9 @@ SOJOURN_ASSIGN(hcrmap);
 SOJOURN_ASSIGN(eplb);
 SOJOURN_ASSIGN(llep);
 
-void decide(benchmark::State& state, const char* name) {
+void decide(benchmark::State& state, const char* name, const Desk::Options& options = {}) {
   const auto layers = static_cast<int>(state.range(0));
-  Desk desk(name, layers > 4 ? bench::large_package() : bench::package(), layers);
+  Desk desk(name, layers > 4 ? bench::large_package() : bench::package(), layers, options);
   std::vector<Action> out;
   for (auto _ : state) {
     out.clear();
@@ -85,6 +85,11 @@ void decide(benchmark::State& state, const char* name) {
     benchmark::DoNotOptimize(out.data());
   }
 }
+BENCHMARK_CAPTURE(decide, amortised, "hcrmap", {{"slow", "amortised"}})
+    ->Arg(4)
+    ->Arg(kLayers)
+    ->Unit(benchmark::kMicrosecond)
+    ->Name("slow loop, one decision, layers of 256 experts, hcrmap, amortised");
 #define SOJOURN_DECIDE(name)             \
   BENCHMARK_CAPTURE(decide, name, #name) \
       ->Arg(4)                           \

@@ -85,11 +85,12 @@ struct Desk {
   PolicyView view;
   std::vector<std::vector<TokenGroup>> routed;
 
-  Desk(const char* name, const Package& p, int layer_count) : layers(layer_count) {
+  using Options = std::vector<std::pair<std::string, std::string>>;  ///< parameters, as --set gives them
+  Desk(const char* name, const Package& p, int layer_count, const Options& options = {}) : layers(layer_count) {
     PolicyRegistry registry("policy");
     register_all_policies(registry);
     const auto* entry = registry.find(name);
-    policy = entry->factory(need(resolve(entry->info.params, {}, {}, name)));
+    policy = entry->factory(need(resolve(entry->info.params, options, {}, name)));
     profile.layers = layers;
     profile.experts = 256;
     profile.chiplets = 16;
