@@ -78,6 +78,7 @@ CompareOptions read_options(const CompareArgs& args, const PolicyRegistry& regis
   CompareOptions o;
   o.package = args.package;
   o.models = args.models;
+  if (!args.models.empty()) (void)values.list("--models", args.models);  // a model named twice is a mistake
   o.search_dirs = preset_dirs();
   o.modes.clear();
   for (const std::string& mode : values.list("--modes", args.modes))
@@ -124,6 +125,7 @@ int compare(const CompareArgs& args) {
   register_all_policies(registry);
   Values values;
   const CompareOptions options = read_options(args, registry, values);
+  if (args.timeline == "-") values.error("--timeline", "cannot go to standard output", "give a file");
   if (!values.ok()) return report(values.failure());
 
   const std::string page_path = args.report.empty() ? "" : args.report + "/index.html";

@@ -42,6 +42,7 @@ int reproduce(const ReproduceArgs& args) {
   o.system = args.system;
   o.quick = args.quick;
   o.models = args.models;
+  if (!args.models.empty()) (void)values.list("--models", args.models);
   o.policies_given = !args.policies.empty();
   if (o.policies_given && args.policies != "none") o.policies = values.list("--policies", args.policies);
   read_traces(args.traces, values, o.traces);

@@ -480,16 +480,17 @@ Figure heat_figure(const ReproduceResult& study, const StudyView& view, const st
   f.id = "fig8";
   f.title = "Figure 8: compute load on the chiplet grid";
   f.caption =
-      "Busy time of a chiplet's cores over the mean of all chiplets, mean over seeds and windows; 1 is an even load. "
-      "One "
-      "colour scale for every policy, model and mode; choose the model and mode in the menu.";
+      "Busy time of a chiplet's cores over the mean of all chiplets, summed over layers, mean over seeds and windows; "
+      "1 is "
+      "an even load. One colour scale for every policy, model and mode, which ends at 0.7 and 1.3; the number in a "
+      "cell is "
+      "exact. Choose the model and mode in the menu.";
   f.table.headers = {"model", "mode", "policy", "fullest / mean", "emptiest / mean", "fullest chiplet"};
   f.table.text_columns = 3;
   f.table.last_is_text = true;
   const Package& p = study.inputs.packages.front().second;
   Json rows = Json::array();
   std::vector<std::string> cases;
-  double top = 1, low = 1;
   for (std::size_t m = 0; m < study.inputs.models.size(); ++m)
     for (const Mode mode : kModes)
       for (const std::string& arm : arms) {
@@ -516,8 +517,6 @@ Figure heat_figure(const ReproduceResult& study, const StudyView& view, const st
         }
         const auto most = std::max_element(load.begin(), load.end());
         const double least = *std::min_element(load.begin(), load.end());
-        top = std::max(top, *most);
-        low = std::min(low, least);
         f.table.rows.push_back({study.inputs.models[m].name, mode_name(mode), arm, fmt::format("{:.3f}", *most),
                                 fmt::format("{:.3f}", least),
                                 p.chiplets[static_cast<std::size_t>(most - load.begin())].name});
@@ -538,26 +537,26 @@ Figure heat_figure(const ReproduceResult& study, const StudyView& view, const st
   spec["columns"] = 5;
   const Json x = {{"field", "x"}, {"type", "ordinal"}, {"axis", nullptr}},
              y = {{"field", "y"}, {"type", "ordinal"}, {"axis", nullptr}};
-  const Json colour = {{"field", "load"},
-                       {"type", "quantitative"},
-                       {"title", "load / mean"},
-                       {"scale", {{"domain", {0, top}}, {"scheme", "yelloworangered"}}},
-                       {"legend", {{"format", ".1f"}, {"orient", "right"}}}};
+  const Json colour = {
+      {"field", "load"},
+      {"type", "quantitative"},
+      {"title", "load / mean"},
+      {"scale", {{"domain", {0.7, 1, 1.3}}, {"range", {"#2166ac", "#f7f7f7", "#b2182b"}}, {"clamp", true}}},
+      {"legend", {{"format", ".1f"}, {"orient", "right"}, {"values", {0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3}}}}};
   const int cell = std::clamp(168 / std::max(1, p.width), 6, 42);
   spec["spec"] = {
       {"width", cell * p.width},
       {"height", cell * p.height},
-      {"layer",
-       Json::array({{{"mark", {{"type", "rect"}, {"stroke", "white"}, {"tooltip", true}}},
-                     {"encoding", {{"x", x}, {"y", y}, {"color", colour}}}},
-                    {{"mark", {{"type", "text"}, {"fontSize", 10}}},
-                     {"encoding",
-                      {{"x", x},
-                       {"y", y},
-                       {"text", {{"field", "load"}, {"type", "quantitative"}, {"format", ".2f"}}},
-                       {"color",
-                        {{"condition", {{"test", fmt::format("datum.load > {}", 0.6 * top)}, {"value", "white"}}},
-                         {"value", "#1a1a1a"}}}}}}})}};
+      {"layer", Json::array({{{"mark", {{"type", "rect"}, {"stroke", "white"}, {"tooltip", true}}},
+                              {"encoding", {{"x", x}, {"y", y}, {"color", colour}}}},
+                             {{"mark", {{"type", "text"}, {"fontSize", 10}}},
+                              {"encoding",
+                               {{"x", x},
+                                {"y", y},
+                                {"text", {{"field", "load"}, {"type", "quantitative"}, {"format", ".2f"}}},
+                                {"color",
+                                 {{"condition", {{"test", "datum.load > 1.2 || datum.load < 0.8"}, {"value", "white"}}},
+                                  {"value", "#1a1a1a"}}}}}}})}};
   f.spec = spec_text(spec);
   return f;
 }

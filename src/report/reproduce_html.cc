@@ -196,6 +196,9 @@ std::string reproduce_html(const ReproduceResult& study, const HtmlAssets& asset
       "Latency over full hcrmap with the 95 % interval; above 1 the signal helps. Panels have their own scale, "
       "which does not start at 0.",
       "hcrmap", {"hcrmap:no-link", "hcrmap:no-bank", "hcrmap:no-load", "hcrmap:no-migration"}));
+  page.figure(ratio_figure(study, view, "fig6-zoom", "Figure 6, without the load signal",
+                           "The same for the three signals whose effect is too small to be seen above.", "hcrmap",
+                           {"hcrmap:no-link", "hcrmap:no-bank", "hcrmap:no-migration"}));
   page.figure(ratio_figure(
       study, view, "no-fast-map", "Without the fast token mapper",
       "Latency over full hcrmap when every group goes to its nearest copy; 95 % interval. The paper's 51.2 / 50.7 % "

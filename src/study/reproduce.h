@@ -41,7 +41,7 @@ struct ReproduceCheck {
   std::string unit, kind, source, reading, note;
   std::optional<double> low, high;  ///< 95 % interval
   std::optional<double> limit;      ///< a reduction that no policy could exceed here, from the proven bound
-  std::string verdict;              ///< a word of verdict_words()
+  std::string verdict;              ///< see verdict_word()
   bool must_hold = false, holds = true;
 };
 
@@ -86,9 +86,9 @@ void plan_hcrmap(ReproduceResult& study, const PolicyRegistry& registry);
 void check_hcrmap(ReproduceResult& study);
 [[nodiscard]] std::string reproduce_manifest(const ReproduceResult& study, const PolicyRegistry& registry);
 
-/// How a measured reduction stands to the paper's: "agrees" (the paper's number is in the interval or within a tenth),
-/// "larger", "smaller" (the sign is certain), "none" (zero is in the interval), "opposite"; for claims without a number
-/// "holds" or "does not hold".
+/// How a measured reduction stands to the paper's: "agrees" (within a tenth, or the paper's number lies in an interval
+/// that is above zero), "larger", "smaller" (the sign is certain), "none" (zero is in the interval), "opposite"; for
+/// claims without a number "holds" or "does not hold".
 [[nodiscard]] std::string verdict_word(double measured, std::optional<double> low, std::optional<double> high,
                                        std::optional<double> paper);
 

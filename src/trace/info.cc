@@ -12,6 +12,8 @@ namespace sojourn {
 namespace {
 
 double or_nan(std::optional<double> v) { return v.value_or(std::nan("")); }
+/// Too few tokens for a statistic: a dash in the table, null in JSON.
+std::string or_dash(std::optional<double> v) { return v && std::isfinite(*v) ? fmt::format("{:.2f}", *v) : "-"; }
 
 void shape(JsonText& j, const LoadShape& s) {
   j.member("gini", s.gini);
@@ -162,10 +164,9 @@ std::string trace_info_table(const Trace& trace) {
                      "top10pct", "uni64", "corr512", "corr2048", "reuse");
   for (std::size_t l = 0; l < s.layers.size(); ++l) {
     const LayerStats& r = s.layers[l];
-    out +=
-        fmt::format("{:>5} {:>6.3f} {:>8.3f} {:>8.2f} {:>9.3f} {:>7.2f} {:>8.2f} {:>8.2f} {:>7.2f}\n", layer_id(m, l),
-                    r.shape.gini, r.shape.entropy_bits, r.shape.max_over_mean, r.shape.top10pct_share,
-                    or_nan(r.unions[2]), or_nan(r.correlation[0]), or_nan(r.correlation[1]), or_nan(r.reuse));
+    out += fmt::format("{:>5} {:>6.3f} {:>8.3f} {:>8.2f} {:>9.3f} {:>7} {:>8} {:>8} {:>7}\n", layer_id(m, l),
+                       r.shape.gini, r.shape.entropy_bits, r.shape.max_over_mean, r.shape.top10pct_share,
+                       or_dash(r.unions[2]), or_dash(r.correlation[0]), or_dash(r.correlation[1]), or_dash(r.reuse));
   }
   for (const DomainStats& d : s.domains)
     out += fmt::format("domain {}: {} sequences, {} tokens, gini {:.3f}, max/mean {:.2f}\n", d.name, d.sequences,

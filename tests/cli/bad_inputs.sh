@@ -36,6 +36,8 @@ bad "$cl: --copies: '0.5' is out of range" "from 1 to 64" compare --copies 0.5
 bad "$cl: --link-threshold: '2'" "from 0 to 1" compare --link-threshold 2
 bad "$cl: --modes: unknown word 'prefil'" "did you mean prefill" compare --modes prefil
 bad "$cl: --modes: 'decode' is named twice|$cl: --modes: .*twice" "name it once" compare --modes decode,decode
+bad "$cl: --models: .mixtral-8x7b. is named twice" "name it once" compare --models mixtral-8x7b,mixtral-8x7b
+bad "$cl: --timeline: cannot go to standard output" "give a file" compare --models mixtral-8x7b --timeline -
 bad "$cl: --modes: .*empty part" "single commas" compare --modes prefill,,decode
 bad "$cl: --mix: unknown word 'drfit'" "give one of mixed, by-domain, drift" compare --mix drfit
 bad "$cl: --network: unknown word 'paket'" "did you mean packet" compare --network paket

@@ -152,6 +152,7 @@ TEST_CASE("verdicts say how a reduction stands to the paper's") {
   CHECK(verdict_word(10, 8, 12, 43.6) == "smaller");
   CHECK(verdict_word(60, 55, 65, 43.6) == "larger");
   CHECK(verdict_word(1, -1, 3, 43.6) == "none");
+  CHECK(verdict_word(30, -11, 71, 44) == "none");  // an interval that holds both says nothing
   CHECK(verdict_word(-5, -8, -2, 43.6) == "opposite");
   CHECK(verdict_word(-5, {}, {}, 43.6) == "opposite");
   CHECK(verdict_word(5, 4, 6, {}) == "holds");
