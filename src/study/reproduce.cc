@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "moe/model_load.h"
 #include "package/load.h"
+#include "policy/dqn_checkpoint.h"
 #include "study/sweep_traces.h"
 
 namespace sojourn {
@@ -77,7 +78,6 @@ Result<ReproduceResult> prepare_reproduce(const ReproduceOptions& options, const
   study.inputs.prefill_tokens = study.paper.prefill_tokens;
   study.inputs.decode_tokens = study.paper.decode_tokens;
   study.inputs.program = options.program;
-  study.inputs.roots = options.roots;
   if (study.options.policies.empty() && !options.policies_given) study.options.policies = further_policies();
   if (options.policies_given)
     for (const std::string& name : options.policies)
@@ -167,6 +167,8 @@ std::string reproduce_manifest(const ReproduceResult& study, const PolicyRegistr
                            {"origin", run ? run->trace_origin : origin_name(t.origin)},
                            {"recorded_from", t.recorded_from}});
   }
+  if (auto shipped = load_dqn_checkpoint(kShippedCheckpoint, {}))
+    m["checkpoints"] = {{kShippedCheckpoint, {{"weights_sha256", shipped->weights_sha256}}}};
   m["arms"] = Json::object();
   for (const Arm& arm : study.inputs.arms) {
     Json all = Json::object();

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -28,21 +27,6 @@ const Package* base_package(const SweepInputs& in, const std::string& name) {
   for (const auto& [known, package] : in.packages)
     if (known == name) return &package;
   return nullptr;
-}
-
-/// A parameter's value; where it names a file, the file's digest too, since the file decides the result.
-Json value_json(const Value& v, const std::vector<std::string>& roots) {
-  Json j = std::visit([](const auto& x) { return Json(x); }, v);
-  const auto* text = std::get_if<std::string>(&v);
-  if (text == nullptr || text->find('.') == std::string::npos) return j;
-  std::vector<std::string> paths = {*text};
-  for (const std::string& root : roots) paths.push_back(root + "/" + *text);
-  for (const std::string& path : paths) {
-    std::error_code ignored;
-    if (!std::filesystem::is_regular_file(path, ignored)) continue;
-    if (auto digest = sha256_file(path)) return {{"text", *text}, {"sha256", *digest}};
-  }
-  return j;
 }
 
 struct ResolvedArm {
@@ -128,7 +112,8 @@ Result<SweepOutcome> run_sweep(const SweepInputs& in, const std::vector<SweepRun
     auto params = resolve((*entry)->info.params, arm.policy.settings, kCommandLine, arm.policy.name);
     if (!params) return tl::unexpected<Failure>(params.error());
     ResolvedArm r{*entry, std::move(*params), Json::object()};
-    for (const auto& [name, value] : r.params.values()) r.description[name] = value_json(value, in.roots);
+    for (const auto& [name, value] : r.params.values())
+      r.description[name] = std::visit([](const auto& x) { return Json(x); }, value);
     arms.push_back(std::move(r));
   }
   std::map<PackageKey, Package> packages;

@@ -49,8 +49,7 @@ struct SweepInputs {
   std::vector<Arm> arms;
   int warmup = 8, prefill_tokens = 2048, decode_tokens = 512, decode_context = 1024;
   NetworkKind network = NetworkKind::packet;
-  std::string program;             ///< version and digest of the executable: results of another build are not reused
-  std::vector<std::string> roots;  ///< folders that a parameter's file may lie in
+  std::string program;  ///< version and digest of the executable: results of another build are not reused
 };
 
 struct SweepFailure {
