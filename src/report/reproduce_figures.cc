@@ -8,6 +8,7 @@
 #include <set>
 
 #include "report/html_spec.h"
+#include "report/reproduce_table.h"
 #include "report/text_table.h"
 
 namespace sojourn {
@@ -132,7 +133,7 @@ Figure readings_figure(const ReproduceResult& study) {
         rows.push_back(std::move(row));
         f.table.rows.push_back({mode_name(mode), rival, place, fmt::format("{:.1f}", *c->measured),
                                 c->low ? fmt::format("{:.1f} .. {:.1f}", *c->low, *c->high) : "-",
-                                c->paper ? fmt::format("{}", *c->paper) : "-",
+                                c->paper ? paper_number(*c->paper, c->unit) : "-",
                                 c->limit ? fmt::format("{:.1f}", *c->limit) : "-"});
       }
   if (rows.empty()) return f;
@@ -458,7 +459,11 @@ Figure ranking_figure(const ReproduceResult& study, const StudyView& view, const
                   {"axis", {{"labelLimit", 300}}}};
   Json colour = arm_colours(study, used, 4);
   colour["legend"] = nullptr;
-  const auto x = [](const char* field) { return quantitative(field, "latency / static", true); };
+  const auto x = [](const char* field) {
+    Json encoding = quantitative(field, "latency / static", true);
+    encoding["axis"] = {{"tickCount", 6}};
+    return encoding;
+  };
   spec["spec"] = {
       {"width", 300},
       {"height", Json{{"step", 24}}},

@@ -52,7 +52,7 @@ void claims_part(Page& page, const ReproduceResult& study) {
     std::string paper;
     for (const std::string& base : claim.bases)
       if (const PaperNumber* n = study.paper.find(base))
-        paper += fmt::format("{}{}", paper.empty() ? "" : " / ", n->value);
+        paper += fmt::format("{}{}", paper.empty() ? "" : " / ", paper_number(n->value, n->unit));
     page.out += fmt::format("<tr><td class=\"l t\">{}</td><td class=\"l\">{}</td><td>{}</td>", html_escape(claim.text),
                             html_escape(claim.source), paper.empty() ? "-" : html_escape(paper));
     for (const std::string& place : study.readings)
@@ -90,9 +90,9 @@ FigureTable checks_table(const ReproduceResult& study, bool every) {
         c.kind,
         c.verdict.empty() ? "-" : c.verdict,
         c.unit,
-        c.paper ? fmt::format("{}", *c.paper) : "-",
+        c.paper ? paper_number(*c.paper, c.unit) : "-",
         check_value(&c, false),
-        c.low ? fmt::format("{} .. {}", check_number(*c.low, c.unit), check_number(*c.high, c.unit)) : "-",
+        c.low ? fmt::format("{}\u00a0..\u00a0{}", check_number(*c.low, c.unit), check_number(*c.high, c.unit)) : "-",
         c.paper && c.measured && *c.paper != 0 ? fmt::format("{:.2f}", *c.measured / *c.paper) : "-",
         c.limit ? check_number(*c.limit, c.unit) : "-",
         c.source};
@@ -210,8 +210,8 @@ std::string reproduce_html(const ReproduceResult& study, const HtmlAssets& asset
     for (const char* base : {"no-hbm.decode.latency", "no-hbm.decode.bytes"})
       if (const ReproduceCheck* c = study.find(base, place); c != nullptr && c->measured)
         hbm.rows.push_back({place, std::string(base).ends_with("bytes") ? "bytes streamed from DRAM" : "latency",
-                            c->paper ? fmt::format("{}", *c->paper) : "-", check_value(c, false),
-                            c->low ? fmt::format("{:.1f} .. {:.1f}", *c->low, *c->high) : "-", c->verdict});
+                            c->paper ? paper_number(*c->paper, c->unit) : "-", check_value(c, false),
+                            c->low ? fmt::format("{:.1f}\u00a0..\u00a0{:.1f}", *c->low, *c->high) : "-", c->verdict});
   page.table(hbm);
 
   page.out += "<h2 id=\"s74\">Section 7.4: sensitivity</h2>\n";

@@ -14,6 +14,11 @@ std::string check_number(double value, const std::string& unit) {
   return text.find_first_not_of("-0.") == std::string::npos && text.front() == '-' ? text.substr(1) : text;
 }
 
+std::string paper_number(double value, const std::string& unit) {
+  const std::string text = fmt::format("{:.10g}", value);
+  return unit == "%" && text.find('.') == std::string::npos ? text + ".0" : text;  // "43.0", as printed
+}
+
 std::string check_value(const ReproduceCheck* check, bool with_verdict) {
   if (check == nullptr || !check->measured) return "-";
   std::string text = check_number(*check->measured, check->unit);
@@ -32,7 +37,7 @@ std::string reproduce_tables(const ReproduceResult& study, const TextStyle& styl
     std::vector<std::string> cells = {claim.text, ""};
     for (const std::string& base : claim.bases) {
       const PaperNumber* n = study.paper.find(base);
-      if (n != nullptr) cells[1] += fmt::format("{}{}", cells[1].empty() ? "" : " / ", n->value);
+      if (n != nullptr) cells[1] += fmt::format("{}{}", cells[1].empty() ? "" : " / ", paper_number(n->value, n->unit));
     }
     for (const std::string& place : study.readings) {
       std::string cell;
@@ -62,7 +67,7 @@ std::string reproduce_tables(const ReproduceResult& study, const TextStyle& styl
   for (const ReproduceCheck& c : study.checks) {
     const bool default_reading = c.place == kDefaultPlace || c.place.empty();
     if (!default_reading || (!c.paper && !(c.must_hold && !c.holds))) continue;
-    numbers.row({c.id, c.paper ? fmt::format("{}", *c.paper) : "-", check_value(&c, false),
+    numbers.row({c.id, c.paper ? paper_number(*c.paper, c.unit) : "-", check_value(&c, false),
                  c.low ? fmt::format("{} .. {}", check_number(*c.low, c.unit), check_number(*c.high, c.unit)) : "-",
                  c.limit ? check_number(*c.limit, c.unit) : "", c.unit, c.kind, c.verdict, c.source},
                 c.must_hold && !c.holds);

@@ -15,4 +15,7 @@ namespace sojourn {
 /// A value in its unit, as the tables print it.
 [[nodiscard]] std::string check_number(double value, const std::string& unit);
 
+/// The paper's, with the decimals it prints.
+[[nodiscard]] std::string paper_number(double value, const std::string& unit);
+
 }  // namespace sojourn
