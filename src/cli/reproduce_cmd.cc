@@ -68,6 +68,9 @@ int reproduce(const ReproduceArgs& args) {
   // Wrong inputs are found before the first file or folder is made.
   auto study = prepare_reproduce(o, registry);
   if (!study) return report(study.error());
+  std::error_code ignored;
+  if (!o.state.empty() && std::filesystem::is_regular_file(o.state, ignored))
+    if (auto known = ResultsStore::open(o.state); !known) return report(known.error());
   std::vector<std::string> inputs;
   for (const auto& [model, path] : o.traces) inputs.push_back(path);
   if (auto fine = check_distinct({{args.json, "--json"}, {page_path, "--report"}, {o.state, "--resume"}}, inputs);

@@ -54,8 +54,8 @@ complains "nothing"
 complains "hcrmp"
 [[ ! -e made && ! -e made.json ]] || fail "wrong input made files"
 echo text >notes.txt
-run "${options[@]}" --resume notes.txt --json made.json
+run "${options[@]}" --resume notes.txt --json made.json --report made
 exits 2
 complains "notes.txt"
-[[ ! -e made.json ]] || fail "a wrong state made files"
+[[ ! -e made.json && ! -e made ]] || fail "a wrong state made files"
 echo ok
