@@ -42,6 +42,7 @@ void FastMapper::lay_out(const CostModel& cost) {
     if (last == rate_.size()) rate_.push_back(rate);
     rate_of_[static_cast<size_t>(u)] = static_cast<int>(last);
   }
+  if (rate_.empty()) rate_.push_back(1.0);  // no links: every path is 0, any bound will do
   slowest_ = static_cast<size_t>(std::min_element(rate_.begin(), rate_.end()) - rate_.begin());
   tokens_s_.resize(rate_.size());
   stream_s_.resize(rate_.size());
