@@ -38,7 +38,13 @@ void load_traces(ReproduceResult& study, Diagnostics& errors) {
       errors.error(kCommandLine, "--trace", fmt::format("'{}' is not among the models of the study", name),
                    "name one of them, as in --trace MODEL=FILE");
   }
-  for (const ModelShape& model : study.inputs.models) study.inputs.traces.push_back(shelf.find(model, errors));
+  for (const ModelShape& model : study.inputs.models) {
+    if (model.experts > 0)
+      study.inputs.traces.push_back(shelf.find(model, errors));
+    else
+      errors.error(kCommandLine, "--models", fmt::format("{} has no routed experts", model.name),
+                   "choose Mixture-of-Experts models");
+  }
   if (errors.has_errors()) return;
   for (const auto& [name, path] : study.options.traces)
     if (!shelf.used(path))

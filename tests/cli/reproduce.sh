@@ -53,6 +53,9 @@ exits 2
 complains "nothing"
 complains "hcrmp"
 [[ ! -e made && ! -e made.json ]] || fail "wrong input made files"
+run reproduce hcrmap --models llama-2-7b
+exits 2
+complains "llama-2-7b has no routed experts"
 echo text >notes.txt
 run "${options[@]}" --resume notes.txt --json made.json --report made
 exits 2
