@@ -98,14 +98,14 @@ void train_options(CLI::App* app, TrainArgs& a) {
   text("--models", a.models, "LIST", "Models, comma-separated, or table2, all-moe")->capture_default_str();
   text("--modes", a.modes, "LIST", "prefill,decode")->capture_default_str();
   text("--seed", a.seed, "N", "Seed of traces, exploration and initial weights (1)");
-  text("--steps", a.steps, "N", "Windows served while learning (16000)");
+  text("--steps", a.steps, "N", "Windows served while learning (10000)");
   text("--episode", a.episode, "N", "Windows an episode (48)");
   text("--variants", a.variants, "N", "Synthetic traces a model (3)");
-  text("--validations", a.validations, "N", "Times the greedy policy is measured on validation traces (4)");
-  text("--save-every", a.save_every, "N", "Episodes between saved states (10)");
+  text("--validations", a.validations, "N", "Times the greedy policy is measured on validation traces (2)");
+  text("--save-every", a.save_every, "N", "Episodes between saved states (40)");
   text("--prefill-tokens", a.prefill_tokens, "N", "Tokens of a prefill window (2048)");
   text("--decode-tokens", a.decode_tokens, "N", "Sequences of a decode window (512)");
-  text("--learn-from", a.learn_from, "N", "Transitions gathered before the first gradient step (500)");
+  text("--learn-from", a.learn_from, "N", "Transitions gathered before the first gradient step (1000)");
   text("--credit", a.credit, "N", "Windows an action is judged on (8)");
   text("--gamma", a.gamma, "X", "Discount of (34) (0.9)");
   text("--mu1", a.mu_1, "X", "Weight of exposed migration time in (33) (0.1)");

@@ -4,6 +4,7 @@
 #include <array>
 #include <cassert>
 #include <cmath>
+#include <type_traits>
 
 namespace sojourn {
 
@@ -55,24 +56,38 @@ void Mlp::backward(const Pass& p, const Vector& dq, Vector& gradient) const {
   gb1 = d1.rowwise().sum();
 }
 
+namespace {
+
+/// out = relu(W in + b). One accumulator an output, inputs in order: vectorising over outputs changes no sum. `h` is a
+/// constant where it can be, so that the compiler does vectorise.
+template <class Size>
+void dense(const float* __restrict w, const float* __restrict bias, const float* __restrict in, std::size_t n, Size h,
+           float* __restrict out) {
+  for (std::size_t j = 0; j < h; ++j) out[j] = bias[j];
+  for (std::size_t i = 0; i < n; ++i) {
+    const float v = in[i];
+    const float* __restrict row = w + i * h;
+    if (v == 0.0F) continue;
+    for (std::size_t j = 0; j < h; ++j) out[j] += row[j] * v;
+  }
+  for (std::size_t j = 0; j < h; ++j) out[j] = out[j] > 0.0F ? out[j] : 0.0F;
+}
+
+}  // namespace
+
 float Mlp::score(std::span<const float> x) const {
   assert(static_cast<int>(x.size()) == inputs_);
   std::array<float, 256> a, b;
-  const auto h = static_cast<std::size_t>(hidden_);
   const float* t = theta_.data();
-  // One accumulator an output, inputs in order: vectorising over outputs changes no sum.
-  const auto dense = [h](const float* w, const float* bias, const float* in, std::size_t n, float* out) {
-    for (std::size_t j = 0; j < h; ++j) out[j] = bias[j];
-    for (std::size_t i = 0; i < n; ++i) {
-      const float v = in[i];
-      const float* row = w + i * h;
-      if (v == 0.0F) continue;
-      for (std::size_t j = 0; j < h; ++j) out[j] += row[j] * v;
-    }
-    for (std::size_t j = 0; j < h; ++j) out[j] = out[j] > 0.0F ? out[j] : 0.0F;
+  const auto layers = [&](auto h) {
+    dense(t, t + at_b1(), x.data(), x.size(), h, a.data());
+    dense(t + at_w2(), t + at_b2(), a.data(), h, h, b.data());
   };
-  dense(t, t + at_b1(), x.data(), x.size(), a.data());
-  dense(t + at_w2(), t + at_b2(), a.data(), h, b.data());
+  const auto h = static_cast<std::size_t>(hidden_);
+  if (h == 64)
+    layers(std::integral_constant<std::size_t, 64>{});
+  else
+    layers(h);
   float q = t[at_b3()];
   for (std::size_t j = 0; j < h; ++j) q += t[at_w3() + static_cast<Eigen::Index>(j)] * b[j];
   return q;

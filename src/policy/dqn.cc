@@ -8,8 +8,8 @@ namespace {
 
 class Dqn final : public SlowController {
  public:
-  Dqn(const SlowSettings& settings, std::shared_ptr<const Mlp> network)
-      : scan_(settings), network_(std::move(network)) {
+  Dqn(const SlowSettings& settings, std::shared_ptr<const Mlp> network, double margin)
+      : scan_(settings), network_(std::move(network)), margin_(margin) {
     assert(network_ != nullptr && network_->inputs() == kSlowFeatures);
   }
   void propose(const SlowSettings&, const CostModel& cost, const PolicyView& view, SlowState& state,
@@ -18,18 +18,20 @@ class Dqn final : public SlowController {
   }
   void score(const SlowState& state, std::vector<SlowCandidate>& candidates) override {
     const float idle = network_->score(state.no_op);
-    for (SlowCandidate& c : candidates) c.score = static_cast<double>(network_->score(c.features) - idle);
+    for (SlowCandidate& c : candidates) c.score = static_cast<double>(network_->score(c.features) - idle) - margin_;
   }
 
  private:
   DqnScan scan_;
   std::shared_ptr<const Mlp> network_;
+  double margin_;
 };
 
 }  // namespace
 
-std::unique_ptr<SlowController> make_dqn(const SlowSettings& settings, std::shared_ptr<const Mlp> network) {
-  return std::make_unique<Dqn>(settings, std::move(network));
+std::unique_ptr<SlowController> make_dqn(const SlowSettings& settings, std::shared_ptr<const Mlp> network,
+                                         double margin) {
+  return std::make_unique<Dqn>(settings, std::move(network), margin);
 }
 
 }  // namespace sojourn

@@ -31,7 +31,10 @@ class DqnScan {
   static constexpr int kSearchLayers = 3;
   static constexpr double kSlowRate = 0.03;
 
-  explicit DqnScan(const SlowSettings& settings) : s_(settings) {}
+  explicit DqnScan(const SlowSettings& settings)
+      : s_(settings),
+        slow_plan_(settings.bank_ratio, settings.stream_ratio),
+        recent_plan_(settings.bank_ratio, settings.stream_ratio) {}
   /// Legal candidates with features, no-op not among them; state.no_op receives no-op's features.
   void propose(const CostModel& cost, const PolicyView& view, SlowState& state, std::vector<SlowCandidate>& out);
 
@@ -74,8 +77,9 @@ class DqnScan {
   std::int64_t budget_left_ = 0;
 };
 
-/// Scores with Q(s, a) - Q(s, no-op).
-[[nodiscard]] std::unique_ptr<SlowController> make_dqn(const SlowSettings& settings,
-                                                       std::shared_ptr<const Mlp> network);
+/// Scores with Q(s, a) - Q(s, no-op) - margin: the network tells small gains apart only so well, and an action costs
+/// more than it brings when it is chosen by error. The margin is part of a checkpoint, chosen on validation traces. [R]
+[[nodiscard]] std::unique_ptr<SlowController> make_dqn(const SlowSettings& settings, std::shared_ptr<const Mlp> network,
+                                                       double margin);
 
 }  // namespace sojourn

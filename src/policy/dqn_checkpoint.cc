@@ -18,7 +18,7 @@ namespace {
 constexpr const char* kSchema = "sojourn.dqn/1";
 constexpr const char* kRemedy = "make one with sojourn train, or leave hcrmap.checkpoint at its default";
 
-std::string hash_of(const Mlp& network) {
+std::string hash_of(const Mlp& network, double margin) {
   std::string bytes;
   for (Eigen::Index i = 0; i < network.theta().size(); ++i) {
     std::uint32_t word;
@@ -26,17 +26,18 @@ std::string hash_of(const Mlp& network) {
     std::memcpy(&word, &value, sizeof word);
     for (int k = 0; k < 4; ++k) bytes.push_back(static_cast<char>(word >> (8 * k) & 0xFFU));
   }
-  return sha256_hex(bytes);
+  return sha256_hex(bytes + fmt::format("{}", margin));
 }
 
 }  // namespace
 
 std::string dqn_checkpoint_text(const DqnCheckpoint& c) {
   const Mlp& net = *c.network;
-  std::string out = fmt::format("{{\n \"schema\": \"{}\",\n \"hidden\": {},\n \"features\": [", kSchema, net.hidden());
+  std::string out = fmt::format("{{\n \"schema\": \"{}\",\n \"hidden\": {},\n \"margin\": {},\n \"features\": [",
+                                kSchema, net.hidden(), c.margin);
   const auto& names = dqn_feature_names();
   for (std::size_t i = 0; i < names.size(); ++i) out += fmt::format("{}\"{}\"", i ? ", " : "", names[i]);
-  out += fmt::format("],\n \"weights_sha256\": \"{}\",\n \"training\": {},\n \"weights\": [", hash_of(net),
+  out += fmt::format("],\n \"weights_sha256\": \"{}\",\n \"training\": {},\n \"weights\": [", hash_of(net, c.margin),
                      c.training.empty() ? "{}" : c.training);
   for (Eigen::Index i = 0; i < net.theta().size(); ++i)
     out += fmt::format("{}{:.9g}", i == 0 ? "\n  " : i % 12 == 0 ? ",\n  " : ", ", net.theta()[i]);
@@ -65,7 +66,10 @@ Result<DqnCheckpoint> parse_dqn_checkpoint(const std::string& text, const std::s
     net->theta()[static_cast<Eigen::Index>(i)] = static_cast<float>(weights[i].get<double>());
   }
   DqnCheckpoint out;
-  out.weights_sha256 = hash_of(*net);
+  const auto margin = json.value("margin", nlohmann::json());
+  if (!margin.is_number()) return wrong("'margin' is not a number");
+  out.margin = margin.get<double>();
+  out.weights_sha256 = hash_of(*net, out.margin);
   const auto said = json.value("weights_sha256", nlohmann::json());
   if (!said.is_string() || said.get<std::string>() != out.weights_sha256)
     return wrong("its weights do not have the hash it states");

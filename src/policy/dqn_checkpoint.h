@@ -1,6 +1,6 @@
 // A frozen Q-network on disk: JSON with the network's shape, the names of its inputs, its weights and what trained it.
 // Weights are decimal with nine digits, which fp32 survives exactly; `weights_sha256` is over them as little-endian
-// fp32, so an edited or torn file is refused.
+// fp32 and the margin, so an edited or torn file is refused.
 #pragma once
 #include <memory>
 #include <string>
@@ -16,6 +16,7 @@ inline constexpr const char* kShippedCheckpoint = "hcrmap-dqn";
 
 struct DqnCheckpoint {
   std::shared_ptr<const Mlp> network;
+  double margin = 0;  ///< least advantage over no-op that is acted on; see make_dqn()
   std::string weights_sha256;
   std::string training;  ///< JSON: seed, steps, package, models, options; never read back
 };

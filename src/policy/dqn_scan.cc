@@ -325,7 +325,7 @@ void DqnScan::make_room(int l, const Location& full, double waiting, std::vector
 
 /// Extra replicas that get the fewest tokens.
 void DqnScan::evictions(int l, std::vector<SlowCandidate>& out) {
-  constexpr size_t kLooked = 64, kKept = 3;
+  constexpr size_t kLooked = 24, kKept = 3;
   std::vector<Held> held;
   for (int e = 0; e < view_->experts; ++e) {
     const auto tokens = slow_plan_.tokens(e);

@@ -43,6 +43,7 @@ struct SlowSettings {
   double defer_link = 0.85, defer_mig = 0.5;  ///< no new migration above these pressures
   int layers = 4;                             ///< layers with the largest J - ideal that are searched a window
   int experts = 6, targets = 6;
+  double bank_ratio = 0.125, stream_ratio = 0.05;  ///< omega_b / omega_q and omega_s / omega_q of the fast mapper (39)
   bool migration_aware = true, link_aware = true, hbm = true;
 };
 

@@ -13,7 +13,7 @@ double power8(double x) {
 
 double root8(double x) { return std::sqrt(std::sqrt(std::sqrt(std::max(0.0, x)))); }
 
-double active_share(double tokens) { return tokens > 40 ? 1.0 : activity(tokens); }
+double active_share(double tokens) { return tokens > 20 ? 1.0 : activity(tokens); }
 
 }  // namespace
 
@@ -38,10 +38,14 @@ void WhatIf::pour(std::span<const Location> replicas, double tokens, double* out
     out[0] = tokens;
     return;
   }
-  // Level lambda with sum_i max(0, (lambda - q_i) / t_i) = tokens, over replicas by ascending queue.
+  // Level lambda with sum_i max(0, (lambda - q_i) / t_i) = tokens, over replicas by ascending cost q.
   std::array<size_t, kReplicas> order;
-  const auto q = [&](size_t i) { return compute_[static_cast<size_t>(replicas[i].chiplet)]; };
+  std::array<double, kReplicas> cost;
+  const auto q = [&](size_t i) { return cost[i]; };
   for (size_t i = 0; i < n; ++i) {
+    const double stream = cost_->stream_s(replicas[i].bank_set);
+    cost[i] = compute_[static_cast<size_t>(replicas[i].chiplet)] +
+              bank_ratio_ * (bank_[static_cast<size_t>(replicas[i].bank_set)] + stream) + stream_ratio_ * stream;
     size_t k = i;
     for (; k > 0 && q(i) < q(order[k - 1]); --k) order[k] = order[k - 1];
     order[k] = i;

@@ -17,6 +17,7 @@ class WhatIf {
  public:
   static constexpr int kReplicas = 8;  ///< most replicas of an expert that are planned; more are left out
 
+  WhatIf(double bank_ratio, double stream_ratio) : bank_ratio_(bank_ratio), stream_ratio_(stream_ratio) {}
   /// Replicas of `layer` as published; demand[expert] mean tokens.
   void build(const CostModel& cost, const DirectoryView& directory, int layer, std::span<const double> demand);
   /// J now; and J less J if expert e had exactly these replicas. `time_gain`: the same of max(q, m).
@@ -41,6 +42,7 @@ class WhatIf {
   void charge(std::span<const Location> replicas, const double* tokens, double demand, double sign);
   void touch(std::vector<double>& of, int index);
 
+  double bank_ratio_, stream_ratio_;  ///< omega_b / omega_q, omega_s / omega_q
   const CostModel* cost_ = nullptr;
   std::vector<double> compute_, bank_, demand_, tokens_;
   std::vector<Location> at_;

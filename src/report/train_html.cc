@@ -57,6 +57,8 @@ std::string train_table(const TrainResult& r, TextStyle style) {
     v.column("windows", "served");
     v.column("routed-MoE time", "% of no updates");
     for (const ValidationPoint& p : r.validation) v.row({std::to_string(p.steps), fmt::format("{:+.3f}", 100 * p.dqn)});
+    for (const MarginPoint& p : r.margins)
+      v.row({fmt::format("margin {:.2f}", p.margin), fmt::format("{:+.3f}", 100 * p.over)});
     v.row({"amortised", fmt::format("{:+.3f}", 100 * r.amortised)}, true);
     out += "Validation traces (never learned from), closed form, greedy\n" + v.text(style);
   }
@@ -77,6 +79,10 @@ std::string train_json(const TrainResult& r) {
   for (const ValidationPoint& p : r.validation)
     w.begin_object().field("steps", p.steps).field("over_no_updates", p.dqn).end_object();
   w.end_array().field("validation_amortised", r.amortised);
+  w.key("validation_margins").begin_array();
+  for (const MarginPoint& p : r.margins)
+    w.begin_object().field("margin", p.margin).field("over_no_updates", p.over).end_object();
+  w.end_array();
   w.key("manifest").raw(r.manifest_json).end_object();
   return w.take();
 }

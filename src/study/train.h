@@ -1,9 +1,10 @@
 // `sojourn train`: offline training of the slow loop's masked Double DQN (HCRMap 6.4, 6.9) on synthetic traces.
 //
 // An episode is one package of one model serving consecutive windows; each window the network picks one legal action
-// (epsilon-greedy), the world returns its counterfactual reward (train_world.h), and a gradient step follows. Every
-// episode draws from streams of its own, so that a run interrupted at any moment and resumed from its last saved state
-// ends with the same bytes.
+// (epsilon-greedy), the world returns its counterfactual reward (train_world.h), and a gradient step follows. The
+// counterfactual of other actions of the same state costs little more, so no-op and a few drawn ones are judged too,
+// each with the state it would have led to: a window gives some eight transitions [R]. Every episode draws from streams
+// of its own, so that a run interrupted at any moment and resumed from its last saved state ends with the same bytes.
 //
 // The split: training and validation worlds are drawn by `sojourn trace synth`'s generator from two disjoint streams of
 // seeds; no trace of a file is opened, so every shipped or recorded trace is held out.
@@ -23,15 +24,17 @@ struct TrainOptions {
   std::string package = "hcrmap-table1", models = "table2";
   std::vector<Mode> modes = {Mode::prefill, Mode::decode};
   std::uint64_t seed = 1;
-  int steps = 16000;    ///< windows served while learning
+  int steps = 10000;    ///< windows served while learning
   int episode = 48;     ///< windows an episode
   int variants = 3;     ///< traces a model, with knobs and seeds of their own
-  int validations = 4;  ///< times the greedy policy is measured on validation worlds; 0: never
-  int save_every = 10;  ///< episodes between saved states
+  int validations = 2;  ///< times the greedy policy is measured on validation worlds; 0: never
+  int save_every = 40;  ///< episodes between saved states
   int prefill_tokens = 2048, decode_tokens = 512;
   // Hyper-parameters; the paper gives none [R].
-  int hidden = 64, batch = 32, replay = 6000, sync = 200, learn_from = 500;
-  double gamma = 0.9, rate = 1e-3, rate_end = 1e-4, clip = 10;
+  int branches = 6;  ///< further actions judged a window, beside the one taken and no-op
+  int hidden = 64, batch = 64, replay = 16000, sync = 200, learn_from = 1000;
+  double average_share = 0.3;  ///< the checkpoint is the mean of theta over this last share of the steps
+  double gamma = 0.9, rate = 1e-3, rate_end = 5e-5, clip = 10;
   double epsilon_start = 1.0, epsilon_end = 0.05, epsilon_share = 0.6;  ///< linear over this share of the steps
   RewardTerms reward;
   std::string state_path;  ///< where the state is saved for --resume; empty: nowhere
@@ -43,6 +46,9 @@ struct TrainPoint {  ///< means since the point before
   int episode = 0, steps = 0;
   double reward = 0, loss = 0, epsilon = 0, legal = 0, acted = 0;
 };
+struct MarginPoint {  ///< the trained network with this margin on the validation worlds
+  double margin = 0, over = 0;
+};
 struct ValidationPoint {  ///< routed-MoE time of the validation worlds over that without updates, less 1
   int steps = 0;
   double dqn = 0;
@@ -53,7 +59,8 @@ struct TrainResult {
   std::string weights_sha256, manifest_json;
   std::vector<TrainPoint> curve;
   std::vector<ValidationPoint> validation;
-  double amortised = 0;  ///< the closed-form rule on the validation worlds, as ValidationPoint::dqn
+  std::vector<MarginPoint> margins;  ///< the best of them is the checkpoint's
+  double amortised = 0;              ///< the closed-form rule on the validation worlds, as ValidationPoint::dqn
   bool interrupted = false;
 };
 

@@ -24,12 +24,13 @@ void visit_fixed(TrainState& s, const Visit& visit) {
   visit(&s.episode, sizeof s.episode);
   visit(&s.steps, sizeof s.steps);
   visit(&s.learned, sizeof s.learned);
+  visit(&s.averaged, sizeof s.averaged);
   visit(&s.open, sizeof s.open);
   visit(&s.open_steps, sizeof s.open_steps);
   visit(&s.open_learned, sizeof s.open_learned);
   Adam& adam = s.dqn.adam();
   visit(&adam.t, sizeof adam.t);
-  for (Eigen::VectorXf* v : {&s.dqn.online().theta(), &s.dqn.target().theta(), &adam.m, &adam.v})
+  for (Eigen::VectorXf* v : {&s.dqn.online().theta(), &s.dqn.target().theta(), &s.average, &adam.m, &adam.v})
     visit(v->data(), static_cast<std::size_t>(v->size()) * sizeof(float));
   s.replay.save(visit);
 }
@@ -43,10 +44,12 @@ tl::unexpected<Failure> cannot(const std::string& path, const std::string& what)
 
 std::string train_state_bytes(TrainState& state, const std::string& options_sha256) {
   Adam& adam = state.dqn.adam();
-  if (adam.m.size() == 0) adam.m = adam.v = Eigen::VectorXf::Zero(state.dqn.online().theta().size());
+  const Eigen::Index n = state.dqn.online().theta().size();
+  if (adam.m.size() == 0) adam.m = adam.v = Eigen::VectorXf::Zero(n);
+  if (state.average.size() == 0) state.average = Eigen::VectorXf::Zero(n);
   std::string out = kMagic + options_sha256;
   const auto put = [&](const void* data, std::size_t bytes) { out.append(static_cast<const char*>(data), bytes); };
-  for (std::size_t n : {state.curve.size(), state.validation.size()}) put(&n, sizeof n);
+  for (std::size_t count : {state.curve.size(), state.validation.size()}) put(&count, sizeof count);
   put(state.curve.data(), state.curve.size() * sizeof(TrainPoint));
   put(state.validation.data(), state.validation.size() * sizeof(ValidationPoint));
   visit_fixed(state, put);
@@ -85,7 +88,7 @@ Result<bool> read_train_state(const std::string& path, const std::string& option
     take(state.curve.data(), curve * sizeof(TrainPoint));
     take(state.validation.data(), validation * sizeof(ValidationPoint));
     Adam& adam = state.dqn.adam();
-    adam.m = adam.v = Eigen::VectorXf::Zero(state.dqn.online().theta().size());
+    adam.m = adam.v = state.average = Eigen::VectorXf::Zero(state.dqn.online().theta().size());
     visit_fixed(state, take);
   }
   if (!enough || at + kHash != bytes.size())

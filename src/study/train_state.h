@@ -12,6 +12,8 @@ struct TrainState {
   int episode = 0, steps = 0, learned = 0;
   DoubleDqn dqn;
   Replay replay;
+  Eigen::VectorXf average;  ///< running mean of theta since averaging began
+  int averaged = 0;
   std::vector<TrainPoint> curve;
   std::vector<ValidationPoint> validation;
   TrainPoint open;  ///< sums of the point under way

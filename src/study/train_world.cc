@@ -87,11 +87,13 @@ int TrainWorld::left(int credit) const {
   return std::max(0, static_cast<int>(scenario_->plan.windows.size()) - window_ - credit - 1);
 }
 
-PolicyView TrainWorld::view() const {
+PolicyView TrainWorld::view() const { return view_of(*residency_); }
+
+PolicyView TrainWorld::view_of(const Residency& residency) const {
   PolicyView v;
   v.package = &package_;
   v.model = &scenario_->model;
-  v.directory = residency_.get();
+  v.directory = &residency;
   v.limits = &limits_;
   v.pressure = &pressure_;
   v.profile = &profile_;
@@ -108,24 +110,25 @@ PolicyView TrainWorld::view() const {
   return v;
 }
 
-/// T_l^MoE of window w under the current directory and the fast mapper.
-Ps TrainWorld::layer_time(int local_layer, int w, const MigrationShare& share, Ledger& ledger) {
+/// T_l^MoE of window w under a directory and the fast mapper.
+Ps TrainWorld::layer_time(const Residency& residency, int local_layer, int w, const MigrationShare& share,
+                          Ledger& ledger) {
   const ModelShape& model = scenario_->model;
   const auto& tokens = scenario_->plan.windows[static_cast<std::size_t>(w)].tokens;
   router_.route(trace_layer(stage_->first_moe + local_layer, model.moe_layers(), scenario_->trace->meta().layers),
                 tokens);
   assignments_.clear();
-  policy_->assign(view(), {local_layer, router_.groups()}, assignments_);
+  policy_->assign(view_of(residency), {local_layer, router_.groups()}, assignments_);
   jobs_.clear();
   pieces_.clear();
-  job_of_replica_.assign(static_cast<std::size_t>(residency_->slot_count()), -1);
+  job_of_replica_.assign(static_cast<std::size_t>(residency.slot_count()), -1);
   for (const Assignment& a : assignments_) {
     int& job = job_of_replica_[static_cast<std::size_t>(a.replica)];
     if (job < 0) {
       job = static_cast<int>(jobs_.size());
       Job fresh;
       fresh.replica = a.replica;
-      fresh.at = residency_->replica(a.replica).at;
+      fresh.at = residency.replica(a.replica).at;
       jobs_.push_back(fresh);
     }
     jobs_[static_cast<std::size_t>(job)].tokens += a.tokens;
@@ -150,7 +153,7 @@ void TrainWorld::serve(const MigrationShare& share) {
   const int step = std::max(1, stage_->moe_count / sampled_);
   int count = 0;
   for (int l = window_ % step; l < stage_->moe_count && count < sampled_; l += step, ++count) {
-    sum += layer_time(l, window_, share, ledger_);
+    sum += layer_time(*residency_, l, window_, share, ledger_);
     for (const Job& job : jobs_) {
       residency_->acquire(job.replica, window_);
       residency_->release(job.replica);
@@ -222,15 +225,38 @@ void TrainWorld::observe() {
   }
 }
 
-double TrainWorld::step(const SlowCandidate* action, const RewardTerms& terms) {
+void TrainWorld::judge(const std::vector<const SlowCandidate*>& actions, const RewardTerms& terms,
+                       std::vector<Branch>& out) {
+  out.clear();
+  before_.assign(static_cast<std::size_t>(stage_->moe_count), -1.0);
+  const auto time = [&](const Residency& residency, int l) {
+    double sum = 0;
+    for (int k = 1; k <= terms.credit; ++k) sum += ps_to_s(layer_time(residency, l, window_ + k, {}, scratch_));
+    return sum / std::max(1, terms.credit);
+  };
+  scratch_.clear();
+  for (const SlowCandidate* c : actions) {
+    Branch b;
+    b.after = std::make_unique<Residency>(*residency_);
+    b.acts = c != nullptr && c->action.kind != ActionKind::no_op;
+    if (b.acts) {
+      const Action& a = c->action;
+      if (a.kind == ActionKind::evict)
+        b.after->retire(a.replica);
+      else
+        b.after->publish(b.after->begin(a), a.replica, window_);
+      double& before = before_[static_cast<std::size_t>(a.layer)];
+      if (before < 0) before = time(*residency_, a.layer);
+      b.gain_s = before - time(*b.after, a.layer);
+      b.exposed_s = c->exposed_s;
+    }
+    out.push_back(std::move(b));
+  }
+}
+
+void TrainWorld::step(const SlowCandidate* action, const RewardTerms& terms, std::span<Branch> branches) {
   const bool acts = action != nullptr && action->action.kind != ActionKind::no_op;
   MigrationShare share;
-  double before = 0;
-  if (acts) {
-    scratch_.clear();
-    for (int k = 1; k <= terms.credit; ++k)
-      before += ps_to_s(layer_time(action->action.layer, window_ + k, share, scratch_));
-  }
   int pending = -1;
   if (acts && action->action.kind == ActionKind::evict) {
     residency_->retire(action->action.replica);
@@ -249,23 +275,22 @@ double TrainWorld::step(const SlowCandidate* action, const RewardTerms& terms) {
   serve(share);
   observe();
   if (pending >= 0) residency_->publish(pending, action->action.replica, window_);
-  double reward = 0;
-  if (acts) {
-    double after = 0;
-    scratch_.clear();
-    for (int k = 1; k <= terms.credit; ++k)
-      after += ps_to_s(layer_time(action->action.layer, window_ + k, {}, scratch_));
-    reward =
-        ((before - after) / terms.credit - terms.mu_1 * action->exposed_s) / std::max(1e-30, layer_s_) - terms.mu_2;
-  }
+  for (Branch& b : branches)
+    b.reward = b.acts ? (b.gain_s - terms.mu_1 * b.exposed_s) / std::max(1e-30, layer_s_) - terms.mu_2 : 0.0;
   ++window_;
-  return reward;
+}
+
+double TrainWorld::step(const SlowCandidate* action, const RewardTerms& terms) {
+  std::vector<Branch> one;
+  judge({action}, terms, one);
+  step(action, terms, one);
+  return one.front().reward;
 }
 
 double TrainWorld::evaluate(int w) {
   double sum = 0;
   scratch_.clear();
-  for (int l = 0; l < stage_->moe_count; ++l) sum += ps_to_s(layer_time(l, w, {}, scratch_));
+  for (int l = 0; l < stage_->moe_count; ++l) sum += ps_to_s(layer_time(*residency_, l, w, {}, scratch_));
   return sum / std::max(1, stage_->moe_count);
 }
 

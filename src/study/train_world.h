@@ -7,10 +7,10 @@
 // T_cf and T_act are of the same routed groups, under the directory before and after the action, both with the fast
 // mapper; only the action's layer differs, so only it is evaluated. T_MoE / L is the mean layer time of window w. An
 // action is published at the end of window w, so it is judged on the windows after it; the paper's single window is
-// credit = 1. T_mig is the transfer time times the foreground utilisation of its path and banks; C_churn is 1 for every
-// action but no-op, whose reward is exactly 0.
-// Layer time: gate + dispatch + max(queue + compute, memory) + gather + combine of moe/closed_form.h: weights stream
-// behind the whole queue, as in the event model.
+// credit = 1. Several actions of a state can be judged: each on a copy of the directory, of which one is taken. T_mig
+// is the transfer time times the foreground utilisation of its path and banks; C_churn is 1 for every action but no-op,
+// whose reward is exactly 0. Layer time: gate + dispatch + max(queue + compute, memory) + gather + combine of
+// moe/closed_form.h: weights stream behind the whole queue, as in the event model.
 #pragma once
 #include <memory>
 #include <vector>
@@ -42,7 +42,20 @@ class TrainWorld {
   [[nodiscard]] const CostModel& cost() const { return cost_; }
   [[nodiscard]] int layers() const { return stage_->moe_count; }
 
-  /// Serves the current window with this action (legal, or no-op) and moves to the next; returns R.
+  /// What an action would do: the directory after it, and its reward once step() has served the window.
+  struct Branch {
+    std::unique_ptr<Residency> after;
+    double gain_s = 0, exposed_s = 0, reward = 0;
+    bool acts = false;
+  };
+  /// Judges legal actions (null: no-op) of the current window, each alone. The scan of a branch's next state goes
+  /// through view_of(*after).
+  void judge(const std::vector<const SlowCandidate*>& actions, const RewardTerms& terms, std::vector<Branch>& out);
+  [[nodiscard]] PolicyView view_of(const Residency& residency) const;
+  /// Serves the current window with this action (legal, or null for no-op), moves to the next, and settles the rewards
+  /// of the branches judged before.
+  void step(const SlowCandidate* action, const RewardTerms& terms, std::span<Branch> branches);
+  /// The same for one action: judged, taken, its reward returned.
   double step(const SlowCandidate* action, const RewardTerms& terms);
   /// T_MoE of the window served last, seconds, over the layers evaluated.
   [[nodiscard]] double window_s() const { return window_s_; }
@@ -50,7 +63,8 @@ class TrainWorld {
   [[nodiscard]] double evaluate(int w);
 
  private:
-  [[nodiscard]] Ps layer_time(int local_layer, int w, const MigrationShare& share, Ledger& ledger);
+  [[nodiscard]] Ps layer_time(const Residency& residency, int local_layer, int w, const MigrationShare& share,
+                              Ledger& ledger);
   void serve(const MigrationShare& share);
   void observe();
 
@@ -73,6 +87,7 @@ class TrainWorld {
   std::vector<Piece> pieces_;
   std::vector<Assignment> assignments_;
   std::vector<int> job_of_replica_;
+  std::vector<double> before_;  ///< [layer] T_cf of the credit windows; negative: not known yet
 };
 
 }  // namespace sojourn

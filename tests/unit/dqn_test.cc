@@ -54,7 +54,7 @@ TEST_CASE("what-if gains are differences of J built anew") {
   REQUIRE(world.start(20, rng));
   const PolicyView view = world.view();
   const CostModel& cost = world.cost();
-  WhatIf plan;
+  WhatIf plan(0, 0);
   int seen = 0;
   for (int l = 0; l < view.layers; ++l) {
     plan.build(cost, *view.directory, l, view.ewma.subspan(static_cast<size_t>(l * view.experts), view.experts));
@@ -144,7 +144,7 @@ DqnCheckpoint fresh_checkpoint() {
   auto net = std::make_shared<Mlp>(kSlowFeatures, 64);
   Rng rng(5, "dqn.checkpoint");
   net->initialise(rng);
-  return {net, "", "{\"seed\":5}"};
+  return {net, 0.05, "", "{\"seed\":5}"};
 }
 
 TEST_CASE("a checkpoint reads back bit by bit and a changed one is refused") {
@@ -153,7 +153,7 @@ TEST_CASE("a checkpoint reads back bit by bit and a changed one is refused") {
   auto back = parse_dqn_checkpoint(text, "test");
   REQUIRE(back);
   CHECK(back->network->theta() == c.network->theta());
-  CHECK(dqn_checkpoint_text({back->network, "", back->training}) == text);
+  CHECK(dqn_checkpoint_text({back->network, back->margin, "", back->training}) == text);
 
   std::string edited = text;
   const size_t at = edited.find("\"weights\": [");

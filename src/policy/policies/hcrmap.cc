@@ -41,7 +41,7 @@ class HcrmapPolicy final : public Policy {
     if (s.slow != "dqn") return;
     const auto loaded = load_dqn_checkpoint(s.checkpoint, {});  // checked by resolve_dqn_checkpoint before any run
     assert(loaded);
-    controller_ = make_dqn(s.slow_loop, loaded->network);
+    controller_ = make_dqn(s.slow_loop, loaded->network, loaded->margin);
   }
 
   void place(const PlacementTask& task, std::vector<PlacedReplica>& out) override {
@@ -339,6 +339,8 @@ Settings settings_of(const ParamSet& p) {
   w.layers = static_cast<int>(p.integer("search_layers"));
   w.migration_aware = p.flag("migration_aware");
   w.link_aware = link;
+  w.bank_ratio = s.map.queue > 0 ? s.map.bank / s.map.queue : 0.0;
+  w.stream_ratio = s.map.queue > 0 ? s.map.stream / s.map.queue : 0.0;
   w.hbm = p.flag("hbm_tier");
   return s;
 }
