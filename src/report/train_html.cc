@@ -113,7 +113,7 @@ std::string train_html(const TrainResult& r, const HtmlAssets& assets) {
          {"mark", {{"type", "line"}, {"point", true}, {"tooltip", true}}},
          {"encoding",
           {{"x", {{"field", "steps"}, {"type", "quantitative"}, {"title", "windows served"}}},
-           {"y", {{"field", "over"}, {"type", "quantitative"}, {"title", "validation, MoE time, % of none"}}},
+           {"y", {{"field", "over"}, {"type", "quantitative"}, {"title", "validation: change of MoE time, %"}}},
            {"color",
             {{"field", "controller"},
              {"type", "nominal"},
