@@ -22,8 +22,8 @@ struct TokenGroup {
   int tokens = 0;
 };
 
-/// Part of a group sent to one replica: x_{g,r} = 1 for a (sub-)group of `tokens`. Every slice of the expert must receive
-/// every token of the group exactly once.
+/// Part of a group sent to one replica: x_{g,r} = 1 for a (sub-)group of `tokens`. Every slice of the expert must
+/// receive every token of the group exactly once.
 struct Assignment {
   int group = 0;    ///< index into the layer's groups
   int replica = 0;  ///< directory id

@@ -17,15 +17,18 @@ struct Location {
   bool operator==(const Location&) const = default;
 };
 
-/// An expert's weights are cut along the intermediate dimension f into kSlices equal slices (columns of gate and up, rows
-/// of down). A replica holds a contiguous run of them: all for a whole copy, some for a shard. A token needs every slice of
-/// its expert once; a shard's output is a partial sum, added up where the token is aggregated.
+/// An expert's weights are cut along the intermediate dimension f into kSlices equal slices (columns of gate and up,
+/// rows of down). A replica holds a contiguous run of them: all for a whole copy, some for a shard. A token needs every
+/// slice of its expert once; a shard's output is a partial sum, added up where the token is aggregated.
 inline constexpr int kSlices = 16;
 struct Slice {
   std::uint8_t first = 0, count = kSlices;
   bool operator==(const Slice&) const = default;
   [[nodiscard]] bool whole() const { return count == kSlices; }
   [[nodiscard]] int end() const { return first + count; }
+  [[nodiscard]] bool overlaps(const Slice& o) const { return first < o.end() && o.first < end(); }
+  /// This slice's part of a quantity of the whole expert (bytes, MACs); parts of a partition sum to the whole exactly.
+  [[nodiscard]] std::int64_t of(std::int64_t whole) const { return whole * end() / kSlices - whole * first / kSlices; }
 };
 
 enum class ReplicaState : std::uint8_t {
@@ -69,7 +72,7 @@ struct Action {
 
 /// Limits that legal() enforces; the same for every policy unless the policy's record says otherwise.
 struct ResidencyLimits {
-  int replicas_max = 4;          ///< R^max_{l,e}
+  int replicas_max = 4;          ///< R^max_{l,e}: copies of any one slice of an expert
   Bytes budget = 0;              ///< B_res of this package
   int updates_max = 1;           ///< U^max a package and window
   int age_min = 4;               ///< A^min, windows
@@ -82,7 +85,7 @@ class DirectoryView {
   virtual ~DirectoryView() = default;
   [[nodiscard]] virtual int layers() const = 0;
   [[nodiscard]] virtual int experts() const = 0;
-  /// Ids of the live replicas of (layer, expert), oldest first; never empty.
+  /// Ids of the live replicas of (layer, expert), oldest first; together they hold every slice.
   [[nodiscard]] virtual std::span<const int> replicas(int layer, int expert) const = 0;
   [[nodiscard]] virtual const Replica& replica(int id) const = 0;
   [[nodiscard]] virtual std::uint32_t version() const = 0;

@@ -61,15 +61,15 @@ LayerOutcome closed_layer(const Package& p, const LayerWork& work, const Migrati
   for (const Job& job : *work.jobs) {
     const auto c = static_cast<std::size_t>(job.at.chiplet), set = static_cast<std::size_t>(job.at.bank_set);
     const auto path = p.route_chiplets(p.bank_sets[set].owner, job.at.chiplet);
-    memory.request(p, path, work.expert_bytes);
-    book_request(ledger, Traffic::memory, work.expert_bytes, path.size());
-    bank[set] += work.expert_bytes;
-    const Macs tile = p.tile_tokens;
-    const Ps comp =
-        stretch(p.chiplet_rate(job.at.chiplet).time(work.macs_per_token * tile * ((job.tokens + tile - 1) / tile)));
+    const Bytes weights = job.slice.of(work.expert_bytes);
+    memory.request(p, path, weights);
+    book_request(ledger, Traffic::memory, weights, path.size());
+    bank[set] += weights;
+    const Macs tile = p.tile_tokens, per_token = job.slice.of(work.macs_per_token);
+    const Ps comp = stretch(p.chiplet_rate(job.at.chiplet).time(per_token * tile * ((job.tokens + tile - 1) / tile)));
     chiplet[c] += comp;
     ledger.core_busy[c] += comp;
-    ledger.macs += work.macs_per_token * job.tokens;
+    ledger.macs += per_token * job.tokens;
     t.comp = std::max(t.comp, comp);
   }
   Bottleneck bank_kind = Bottleneck::hbm;

@@ -87,7 +87,8 @@ void Executor::prepare(const LayerWork& work) {
   order_.resize(jobs.size());
   for (int i = 0; i < n; ++i) order_[static_cast<std::size_t>(i)] = i;
   std::sort(order_.begin(), order_.end(), [&](int a, int b) {
-    const int ta = jobs[static_cast<std::size_t>(a)].tokens, tb = jobs[static_cast<std::size_t>(b)].tokens;
+    const Job &ja = jobs[static_cast<std::size_t>(a)], &jb = jobs[static_cast<std::size_t>(b)];
+    const int ta = ja.tokens * ja.slice.count, tb = jb.tokens * jb.slice.count;
     return ta != tb ? ta > tb : a < b;
   });
   for (int id : order_) {
@@ -95,14 +96,15 @@ void Executor::prepare(const LayerWork& work) {
     JobState& j = jobs_[static_cast<std::size_t>(id)];
     j.chain = job.at.chiplet * kTiers + static_cast<int>(job.at.tier);
     chains_[static_cast<std::size_t>(j.chain)].jobs.push_back(id);
-    j.bytes = work.expert_bytes;
+    j.bytes = job.slice.of(work.expert_bytes);
     // Tiles that cross links are kept small enough that token traffic is never long behind one.
     const bool remote = package_.bank_sets[static_cast<std::size_t>(job.at.bank_set)].owner != job.at.chiplet;
     const Bytes limit = remote ? 8 * package_.chunk_bytes : j.bytes;
-    j.tiles = static_cast<int>(std::max<Bytes>(package_.weight_tiles, (j.bytes + limit - 1) / limit));
-    const Macs tile = package_.tile_tokens;
-    j.macs = work.macs_per_token * tile * ((job.tokens + tile - 1) / tile);
-    ledger_.macs += work.macs_per_token * job.tokens;
+    const int tiles = (package_.weight_tiles * job.slice.count + kSlices - 1) / kSlices;
+    j.tiles = static_cast<int>(std::max<Bytes>(tiles, (j.bytes + limit - 1) / limit));
+    const Macs tile = package_.tile_tokens, per_token = job.slice.of(work.macs_per_token);
+    j.macs = per_token * tile * ((job.tokens + tile - 1) / tile);
+    ledger_.macs += per_token * job.tokens;
   }
   // Pieces by job (gather) and by (source, chiplet) flow, largest job first (dispatch).
   for (const Piece& p : pieces) ++jobs_[static_cast<std::size_t>(p.job)].piece_count;

@@ -12,6 +12,9 @@
 //     eta_r = N / (tile ceil(N / tile)).
 //   * gather: each group's outputs go back to a_g = s_g when its replica is done; combine adds the k outputs a token.
 //
+// A shard (slice of c of the kSlices slices) takes c / kSlices of the expert's weight bytes, weight tiles and MACs a
+// token; its pieces carry whole activation vectors out and whole partial sums back, and combine adds each of them.
+//
 // Stage times telescope: for every group gate + disp + queue + mem + comp + gath + combine is exactly its completion
 // time C_g of (14), and the layer's latency is that of the slowest.
 #pragma once
@@ -34,6 +37,7 @@ struct Job {
   int replica = 0;  ///< directory id, given back when the job is done
   Location at;
   int tokens = 0;
+  Slice slice{};
 };
 
 /// A token group (or part of one) on its replica.

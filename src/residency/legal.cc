@@ -27,6 +27,7 @@ int migration_source(const Action& action, const Residency& state) {
   std::size_t best_hops = 0;
   for (int id : state.replicas(action.layer, action.expert)) {
     const Replica& r = state.replica(id);
+    if (r.slice.first > action.slice.first || r.slice.end() < action.slice.end()) continue;
     const std::size_t hops = migration_path(state.package(), r.at, action.to).size();
     if (best < 0 || r.at.tier < state.replica(best).at.tier ||
         (r.at.tier == state.replica(best).at.tier && hops < best_hops)) {
@@ -52,26 +53,32 @@ Verdict legal(const Action& action, const Residency& state, const ResidencyLimit
   if (names_replica && window - state.replica(action.replica).born_window < limits.age_min &&
       !state.replica(action.replica).initial)
     return Verdict::too_young;
-  if (action.kind == ActionKind::evict) return live.size() > 1 ? Verdict::ok : Verdict::last_replica;
+  const Slice slice = names_replica ? state.replica(action.replica).slice : action.slice;
+  if (action.kind == ActionKind::evict)
+    return state.copies(action.layer, action.expert, slice, action.replica).second > 0 ? Verdict::ok
+                                                                                       : Verdict::last_replica;
+  if (slice.count == 0 || slice.end() > kSlices) return Verdict::bad_reference;
 
   const Package& package = state.package();
   if (action.to.chiplet < 0 || action.to.chiplet >= package.compute_count) return Verdict::bad_location;
   const std::span<const int> visible = package.visible(action.to.tier, action.to.chiplet);
   if (std::find(visible.begin(), visible.end(), action.to.bank_set) == visible.end()) return Verdict::bad_location;
   for (int id : live)
-    if (state.replica(id).at == action.to) return Verdict::same_location;
+    if (state.replica(id).at == action.to && state.replica(id).slice.overlaps(slice)) return Verdict::same_location;
   if (names_replica) {
     const Tier from = state.replica(action.replica).at.tier;
     if (action.kind == ActionKind::promote && action.to.tier >= from) return Verdict::wrong_direction;
     if (action.kind == ActionKind::demote && action.to.tier <= from) return Verdict::wrong_direction;
     if (action.kind == ActionKind::relocate && action.to.tier != from) return Verdict::wrong_direction;
   } else {
-    if (static_cast<int>(live.size()) >= limits.replicas_max) return Verdict::replicas_max;
-    if (state.budget_bytes() + state.expert_bytes() > limits.budget) return Verdict::budget;
+    if (state.copies(action.layer, action.expert, slice).first >= limits.replicas_max) return Verdict::replicas_max;
+    if (state.budget_bytes() + slice.of(state.expert_bytes()) > limits.budget) return Verdict::budget;
   }
-  if (!state.fits(action.to.bank_set)) return Verdict::capacity;
+  if (!state.fits(action.to.bank_set, slice)) return Verdict::capacity;
 
-  const Location& from = state.replica(migration_source(action, state)).at;
+  const int source = migration_source(action, state);
+  if (source < 0) return Verdict::bad_reference;  // no one replica holds all slices asked for
+  const Location& from = state.replica(source).at;
   const std::span<const int> path = migration_path(package, from, action.to);
   if (path.empty() && package.bank_sets[static_cast<std::size_t>(from.bank_set)].owner !=
                           package.bank_sets[static_cast<std::size_t>(action.to.bank_set)].owner)
@@ -79,7 +86,7 @@ Verdict legal(const Action& action, const Residency& state, const ResidencyLimit
   if (links.window_ps > 0 && !links.foreground.empty()) {
     for (int u : path) {
       const auto i = static_cast<std::size_t>(u);
-      const double mine = static_cast<double>(package.links[i].bandwidth.time(state.expert_bytes())) /
+      const double mine = static_cast<double>(package.links[i].bandwidth.time(slice.of(state.expert_bytes()))) /
                           static_cast<double>(links.window_ps);
       const double others = links.migrating.empty() ? 0.0 : links.migrating[i];
       if (links.foreground[i] + others + mine > limits.link_threshold) return Verdict::link_busy;

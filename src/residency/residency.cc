@@ -2,6 +2,7 @@
 #include "residency/residency.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 
 namespace sojourn {
@@ -24,7 +25,6 @@ Residency::Residency(const Package& package, int layers, int experts, Bytes expe
     for (int b = 1; b < set.count; ++b)
       limit = std::min(limit, package.banks[static_cast<std::size_t>(set.first_bank + b)].usable());
     per_bank_limit_.push_back(limit);
-    per_bank_need_.push_back((expert_bytes + set.count - 1) / set.count);
     const Bytes held = s < fixed.size() ? fixed[s] : 0;
     per_bank_used_.push_back((held + set.count - 1) / set.count);
   }
@@ -40,14 +40,25 @@ Bytes Residency::free_bytes(int bank_set) const {
   return (per_bank_limit_[s] - per_bank_used_[s]) * package_.bank_sets[s].count;
 }
 
-bool Residency::fits(int bank_set) const {
+bool Residency::fits(int bank_set, Slice slice) const {
   const auto s = static_cast<std::size_t>(bank_set);
-  return per_bank_used_[s] + per_bank_need_[s] <= per_bank_limit_[s];
+  return per_bank_used_[s] + bank_need(bank_set, slice) <= per_bank_limit_[s];
+}
+
+std::pair<int, int> Residency::copies(int layer, int expert, Slice of, int without) const {
+  std::array<int, kSlices> held{};
+  for (int id : replicas(layer, expert)) {
+    if (id == without) continue;
+    const Slice s = replica(id).slice;
+    for (int i = s.first; i < s.end(); ++i) ++held[static_cast<std::size_t>(i)];
+  }
+  const auto [least, most] = std::minmax_element(held.begin() + of.first, held.begin() + of.end());
+  return {*most, *least};
 }
 
 bool Residency::has_pending(int layer, int expert) const { return pending_of_[key(layer, expert)] != 0; }
 
-int Residency::allocate(int layer, int expert, const Location& at, ReplicaState state) {
+int Residency::allocate(int layer, int expert, const Location& at, Slice slice, ReplicaState state) {
   int id;
   if (free_slots_.empty()) {
     id = static_cast<int>(slots_.size());
@@ -61,9 +72,11 @@ int Residency::allocate(int layer, int expert, const Location& at, ReplicaState 
   r.layer = layer;
   r.expert = expert;
   r.at = at;
+  r.slice = slice;
   r.state = state;
   slots_[static_cast<std::size_t>(id)] = r;
-  per_bank_used_[static_cast<std::size_t>(at.bank_set)] += per_bank_need_[static_cast<std::size_t>(at.bank_set)];
+  per_bank_used_[static_cast<std::size_t>(at.bank_set)] += bank_need(at.bank_set, slice);
+  held_bytes_ += slice.of(expert_bytes_);
   ++held_;
   return id;
 }
@@ -71,28 +84,31 @@ int Residency::allocate(int layer, int expert, const Location& at, ReplicaState 
 void Residency::free_slot(int id) {
   Replica& r = slots_[static_cast<std::size_t>(id)];
   assert(r.in_flight == 0 && r.state != ReplicaState::free);
-  per_bank_used_[static_cast<std::size_t>(r.at.bank_set)] -= per_bank_need_[static_cast<std::size_t>(r.at.bank_set)];
+  per_bank_used_[static_cast<std::size_t>(r.at.bank_set)] -= bank_need(r.at.bank_set, r.slice);
+  held_bytes_ -= r.slice.of(expert_bytes_);
   r.state = ReplicaState::free;
   free_slots_.push_back(id);
   --held_;
 }
 
-bool Residency::place(int layer, int expert, const Location& at) {
-  if (!fits(at.bank_set)) return false;
+bool Residency::place(int layer, int expert, const Location& at, Slice slice) {
+  if (!fits(at.bank_set, slice)) return false;
   for (int id : replicas(layer, expert))
-    if (replica(id).at == at) return false;
-  const int id = allocate(layer, expert, at, ReplicaState::live);
+    if (replica(id).at == at && replica(id).slice.overlaps(slice)) return false;
+  const int id = allocate(layer, expert, at, slice, ReplicaState::live);
   slots_[static_cast<std::size_t>(id)].version = version_;
   live_[key(layer, expert)].push_back(id);
   ++live_count_;
+  live_bytes_ += slice.of(expert_bytes_);
   return true;
 }
 
 int Residency::begin(const Action& action) {
-  const int id = allocate(action.layer, action.expert, action.to, ReplicaState::pending);
   const bool copy = action.replica < 0;
+  const Slice slice = copy ? action.slice : replica(action.replica).slice;
+  const int id = allocate(action.layer, action.expert, action.to, slice, ReplicaState::pending);
   pending_is_copy_[static_cast<std::size_t>(id)] = copy;
-  pending_copies_ += copy;
+  if (copy) pending_copy_bytes_ += slice.of(expert_bytes_);
   ++pending_;
   ++pending_of_[key(action.layer, action.expert)];
   return id;
@@ -108,7 +124,8 @@ void Residency::publish(int pending, int retire_id, int window) {
   r.last_used_window = window;
   live_[key(r.layer, r.expert)].push_back(pending);
   ++live_count_;
-  pending_copies_ -= pending_is_copy_[static_cast<std::size_t>(pending)];
+  live_bytes_ += r.slice.of(expert_bytes_);
+  if (pending_is_copy_[static_cast<std::size_t>(pending)]) pending_copy_bytes_ -= r.slice.of(expert_bytes_);
   --pending_;
   --pending_of_[key(r.layer, r.expert)];
   if (retire_id >= 0) retire(retire_id);
@@ -121,6 +138,7 @@ void Residency::retire(int id) {
   assert(list.size() > 1);
   list.erase(std::find(list.begin(), list.end(), id));
   --live_count_;
+  live_bytes_ -= r.slice.of(expert_bytes_);
   r.state = ReplicaState::draining;
   ++version_;
   if (r.in_flight == 0) free_slot(id);

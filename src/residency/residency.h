@@ -1,8 +1,9 @@
 // The residency substrate: versioned directory, capacity ledger, pending regions and the one legality rule
 // (HCRMap 4.3, 6.3, 6.8; equations (1), (2), (28)-(30), (40)).
 //
-// Ledger: a replica in a bank set of n banks takes ceil(S/n) bytes of each; a bank holds live, draining and pending
-// replicas and the model's fixed reservation, and never more than its usable bytes (capacity - A - M).
+// Ledger: a replica of B bytes (S, or its slices' share of it) in a bank set of n banks takes ceil(B/n) bytes of each;
+// a bank holds live, draining and pending replicas and the model's fixed reservation, and never more than its usable
+// bytes (capacity - A - M).
 #pragma once
 #include <cstdint>
 #include <span>
@@ -47,7 +48,7 @@ class Residency final : public DirectoryView {
   [[nodiscard]] std::uint32_t version() const override { return version_; }
   [[nodiscard]] Bytes used(int bank_set) const override;
   [[nodiscard]] Bytes free_bytes(int bank_set) const override;
-  [[nodiscard]] Bytes resident_bytes() const override { return held_ * expert_bytes_; }
+  [[nodiscard]] Bytes resident_bytes() const override { return held_bytes_; }
   [[nodiscard]] Bytes expert_bytes() const override { return expert_bytes_; }
   [[nodiscard]] bool has_pending(int layer, int expert) const override;
   [[nodiscard]] int migrations_in_flight() const override { return pending_; }
@@ -56,12 +57,15 @@ class Residency final : public DirectoryView {
   [[nodiscard]] int live_count() const { return live_count_; }
   [[nodiscard]] int slot_count() const { return static_cast<int>(slots_.size()); }
   /// Bytes counted against B_res of (2): live copies and copies on their way (a move counts once).
-  [[nodiscard]] Bytes budget_bytes() const { return (live_count_ + pending_copies_) * expert_bytes_; }
-  /// (1): would one more replica fit the banks of this set?
-  [[nodiscard]] bool fits(int bank_set) const;
+  [[nodiscard]] Bytes budget_bytes() const { return live_bytes_ + pending_copy_bytes_; }
+  [[nodiscard]] Bytes live_bytes() const { return live_bytes_; }
+  /// (1): would one more replica with this slice fit the banks of this set?
+  [[nodiscard]] bool fits(int bank_set, Slice slice = {}) const;
+  /// Copies of the slice of (layer, expert) that has most, and fewest; `without`: a replica not to count, or -1.
+  [[nodiscard]] std::pair<int, int> copies(int layer, int expert, Slice of = {}, int without = -1) const;
 
   /// Publishes a replica without a migration (initial placement). False if it does not fit or is there already.
-  [[nodiscard]] bool place(int layer, int expert, const Location& at);
+  [[nodiscard]] bool place(int layer, int expert, const Location& at, Slice slice = {});
   /// Reserves the pending region of a legal promote, demote or relocate. Returns the pending replica's id.
   int begin(const Action& action);
   /// All chunks have arrived: publishes a new version; `retire` (or -1) drains.
@@ -81,7 +85,11 @@ class Residency final : public DirectoryView {
   [[nodiscard]] std::size_t key(int layer, int expert) const {
     return static_cast<std::size_t>(layer) * static_cast<std::size_t>(experts_) + static_cast<std::size_t>(expert);
   }
-  int allocate(int layer, int expert, const Location& at, ReplicaState state);
+  [[nodiscard]] Bytes bank_need(int bank_set, Slice slice) const {
+    const int n = package_.bank_sets[static_cast<std::size_t>(bank_set)].count;
+    return (slice.of(expert_bytes_) + n - 1) / n;
+  }
+  int allocate(int layer, int expert, const Location& at, Slice slice, ReplicaState state);
   void free_slot(int id);
 
   const Package& package_;
@@ -89,15 +97,15 @@ class Residency final : public DirectoryView {
   Bytes expert_bytes_;
   std::vector<Bytes> per_bank_used_;   ///< [bank set] bytes in each of its banks
   std::vector<Bytes> per_bank_limit_;  ///< [bank set] usable bytes of its smallest bank
-  std::vector<Bytes> per_bank_need_;   ///< [bank set] ceil(S / n)
   std::vector<Replica> slots_;
   std::vector<int> free_slots_;
   std::vector<std::vector<int>> live_;         ///< [layer * experts + expert]
   std::vector<std::uint8_t> pending_of_;       ///< same index: migrations in flight
   std::vector<std::uint8_t> pending_is_copy_;  ///< [slot]
   std::uint32_t version_ = 0;
-  int live_count_ = 0, pending_ = 0, pending_copies_ = 0;
-  std::int64_t held_ = 0;  ///< live + pending + draining
+  int live_count_ = 0, pending_ = 0;
+  Bytes live_bytes_ = 0, pending_copy_bytes_ = 0, held_bytes_ = 0;  ///< held: live + pending + draining
+  std::int64_t held_ = 0;                                           ///< entries
 };
 
 /// What (40) needs to know of the window before.
@@ -112,7 +120,7 @@ struct LinkUse {
                             int updates_started, const LinkUse& links);
 
 /// The live replica a migration reads from: `action.replica`, or for a new copy the one in the fastest tier, then the
-/// shortest path to the target.
+/// shortest path to the target, of those that hold its slices; -1 when none does.
 [[nodiscard]] int migration_source(const Action& action, const Residency& state);
 /// The links a migration crosses, from the source's banks to the target's.
 [[nodiscard]] std::span<const int> migration_path(const Package& package, const Location& from, const Location& to);

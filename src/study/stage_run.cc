@@ -61,7 +61,7 @@ Result<bool> StageRun::place(const std::string& policy_name) {
   for (const PlacedReplica& r : placed) {
     const auto visible = package_.visible(r.at.tier, r.at.chiplet);
     const bool seen = std::find(visible.begin(), visible.end(), r.at.bank_set) != visible.end();
-    if (!seen || !residency_.place(r.layer, r.expert, r.at))
+    if (!seen || !residency_.place(r.layer, r.expert, r.at, r.slice))
       return fail(
           where, "policies",
           fmt::format("{}: placed expert {} of layer {} of {} where it does not fit ({} on chiplet {})", policy_name,
@@ -73,15 +73,15 @@ Result<bool> StageRun::place(const std::string& policy_name) {
                 "lower --copies");
   for (int l = 0; l < stage_.moe_count; ++l)
     for (int e = 0; e < scenario_.model.experts; ++e)
-      if (static_cast<int>(residency_.replicas(l, e).size()) > limits_.replicas_max)
+      if (residency_.copies(l, e).first > limits_.replicas_max)
         return fail(where, "policies",
                     fmt::format("{}: the placement gives expert {} more than {} replicas", policy_name, e,
                                 limits_.replicas_max),
                     "raise --replicas-max");
-      else if (residency_.replicas(l, e).empty())
+      else if (residency_.copies(l, e).second == 0)
         return fail(where, "policies",
-                    fmt::format("{}: expert {} of layer {} of {} was left without a replica", policy_name, e,
-                                stage_.first_moe + l, scenario_.model.name),
+                    fmt::format("{}: expert {} of layer {} of {} was left without a replica of all its weights",
+                                policy_name, e, stage_.first_moe + l, scenario_.model.name),
                     "use a package with more memory");
   return true;
 }
@@ -148,7 +148,7 @@ void StageRun::start_migration(const Action& action) {
     return;
   }
   const std::span<const int> path = migration_path(package_, from, action.to);
-  const Bytes bytes = residency_.expert_bytes();
+  const Bytes bytes = residency_.replica(migrations_[id].pending).slice.of(residency_.expert_bytes());
   Ps gap = 0;
   for (int u : path) {
     const auto i = static_cast<std::size_t>(u);
@@ -193,21 +193,38 @@ void StageRun::assign(int local_layer) {
     int& job = job_of_replica_[static_cast<std::size_t>(a.replica)];
     if (job < 0) {
       job = static_cast<int>(jobs_.size());
-      jobs_.push_back({a.replica, r.at, 0});
+      jobs_.push_back({a.replica, r.at, 0, r.slice});
       residency_.acquire(a.replica, window_);
     }
     jobs_[static_cast<std::size_t>(job)].tokens += a.tokens;
-    assigned += a.tokens;
+    assigned += static_cast<std::int64_t>(a.tokens) * r.slice.count;
     if (!pieces_.empty() && pieces_.back().job == job && pieces_.back().source == g.source)
       pieces_.back().tokens += a.tokens;
     else
       pieces_.push_back({job, g.source, a.tokens});
   }
   std::int64_t routed = 0;
-  for (const TokenGroup& g : router_.groups()) routed += g.tokens;
-  assert(assigned == routed);
+  for (const TokenGroup& g : router_.groups()) routed += static_cast<std::int64_t>(g.tokens) * kSlices;
+  assert(assigned == routed && every_slice_once());
   (void)assigned;
   (void)routed;
+}
+
+bool StageRun::every_slice_once() const {
+  std::vector<int> change(router_.groups().size() * (kSlices + 1), 0);
+  for (const Assignment& a : assignments_) {
+    const Slice s = residency_.replica(a.replica).slice;
+    change[static_cast<std::size_t>(a.group) * (kSlices + 1) + s.first] += a.tokens;
+    change[static_cast<std::size_t>(a.group) * (kSlices + 1) + static_cast<std::size_t>(s.end())] -= a.tokens;
+  }
+  for (std::size_t g = 0; g < router_.groups().size(); ++g) {
+    int tokens = 0;
+    for (std::size_t i = 0; i < kSlices; ++i) {
+      tokens += change[g * (kSlices + 1) + i];
+      if (tokens != router_.groups()[g].tokens) return false;
+    }
+  }
+  return true;
 }
 
 void StageRun::run_moe_layer(int local_layer, const std::vector<std::uint32_t>& tokens, bool scored,
@@ -385,7 +402,7 @@ void StageRun::close_window(Ps duration, bool scored) {
   totals_.throttled += was_throttled;
   totals_.energy.add(e);
   for (std::size_t k = 0; k < kTraffic; ++k) totals_.requested[k] += ledger.requested[k];
-  totals_.replicas += static_cast<double>(residency_.live_count());
+  totals_.replicas += static_cast<double>(residency_.live_bytes()) / static_cast<double>(residency_.expert_bytes());
   totals_.resident_max = std::max(totals_.resident_max, residency_.resident_bytes());
   totals_.directory_max = std::max(totals_.directory_max, residency_.directory_bytes());
   for (std::size_t c = 0; c < totals_.chiplet_busy.size(); ++c) totals_.chiplet_busy[c] += ledger.core_busy[c];

@@ -78,6 +78,8 @@ class StageRun final : private ExecutorListener {
   void start_migration(const Action& action);
   void run_moe_layer(int local_layer, const std::vector<std::uint32_t>& tokens, bool scored, const BlockWork& work);
   void assign(int local_layer);
+  /// Does every slice of every group's expert receive each of the group's tokens once?
+  [[nodiscard]] bool every_slice_once() const;
   void observe_demand();
   void close_window(Ps duration, bool scored);
   [[nodiscard]] PolicyView view(int w) const;
