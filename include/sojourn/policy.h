@@ -37,10 +37,17 @@ struct Profile {
   std::vector<double> demand;  ///< [layer][expert] mean tokens a window
   std::vector<double> active;  ///< [layer][expert] share of windows in which the expert was used
   std::vector<double> source;  ///< [layer][expert][chiplet] mean tokens a window by source chiplet
+  std::vector<double> sample;  ///< [layer][window][expert] tokens of each warm-up window
   std::vector<double> next;    ///< [layer][expert i][expert j] P(j in layer+1 | i in layer); last layer unused
   [[nodiscard]] double d(int l, int e) const { return demand[static_cast<size_t>(l) * experts + e]; }
   [[nodiscard]] double src(int l, int e, int c) const {
     return source[(static_cast<size_t>(l) * experts + e) * chiplets + c];
+  }
+  /// Demand of one warm-up window; empty when the profile was made without windows.
+  [[nodiscard]] std::span<const double> window(int l, int w) const {
+    if (sample.empty()) return {};
+    return std::span(sample).subspan((static_cast<size_t>(l) * windows + static_cast<size_t>(w)) * experts,
+                                     static_cast<size_t>(experts));
   }
   [[nodiscard]] double p_next(int l, int i, int j) const {
     return next[(static_cast<size_t>(l) * experts + i) * experts + j];

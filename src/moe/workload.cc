@@ -149,6 +149,7 @@ Profile profile_windows(const Trace& trace, const WindowPlan& plan, int moe_laye
   p.demand.assign(L * E, 0);
   p.active.assign(L * E, 0);
   p.source.assign(L * E * static_cast<std::size_t>(chiplets), 0);
+  p.sample.assign(L * static_cast<std::size_t>(plan.warmup) * E, 0);
   p.next.assign(L * E * E, 1.0);  // Laplace smoothing
   const auto k = static_cast<std::size_t>(trace.meta().top_k);
   Router router(trace, experts, chiplets);
@@ -161,6 +162,8 @@ Profile profile_windows(const Trace& trace, const WindowPlan& plan, int moe_laye
       for (std::size_t e = 0; e < E; ++e) {
         p.demand[row + e] += router.demand()[e];
         p.active[row + e] += router.demand()[e] > 0;
+        p.sample[(static_cast<std::size_t>(l) * static_cast<std::size_t>(plan.warmup) + static_cast<std::size_t>(w)) * E +
+                 e] = router.demand()[e];
       }
       for (const TokenGroup& g : router.groups())
         p.source[(row + static_cast<std::size_t>(g.expert)) * static_cast<std::size_t>(chiplets) +
@@ -206,6 +209,7 @@ Profile slice(const Profile& all, int first_moe, int moe_count) {
   take(p.demand, all.demand, E);
   take(p.active, all.active, E);
   take(p.source, all.source, E * static_cast<std::size_t>(all.chiplets));
+  if (!all.sample.empty()) take(p.sample, all.sample, static_cast<std::size_t>(all.windows) * E);
   take(p.next, all.next, E * E);
   return p;
 }
