@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "policy/rehearsal.h"
 #include "policy/shard_plan.h"
 
 namespace sojourn {
@@ -14,6 +15,7 @@ namespace {
 struct Settings {
   std::int64_t degree;  ///< 0: by cost
   double slack, level_above;
+  int rehearsals;
 };
 
 class SojournPolicy final : public Policy {
@@ -24,17 +26,14 @@ class SojournPolicy final : public Policy {
     const CostModel cost(*task.package, *task.model);
     const Teams teams(*task.package);
     const Profile& p = *task.profile;
-    const SplitRule rule{choose_theta(task, cost, teams), s_.level_above};
+    const SplitRule rule{std::vector<double>(static_cast<size_t>(p.layers), choose_theta(task, cost, teams)),
+                         s_.level_above};
     for (const Shard& s : plan_shards(task, cost, teams, mean_demand(p, -1), rule))
       out.push_back({s.layer, s.expert, s.at, s.slice});
   }
 
   void assign(const PolicyView& view, const LayerTask& task, std::vector<Assignment>& out) override {
-    for (size_t g = 0; g < task.groups.size(); ++g) {
-      if (task.groups[g].tokens <= 0) continue;
-      for (int id : view.directory->replicas(task.layer, task.groups[g].expert))
-        out.push_back({static_cast<int>(g), id, task.groups[g].tokens});
-    }
+    map_to_all_shards(*view.directory, task, out);
   }
 
  private:
@@ -59,51 +58,70 @@ class SojournPolicy final : public Policy {
     return t;
   }
 
-  /// theta of every layer: the layout made from one fold of the warm-up windows is scored on the other, both ways; of
-  /// the candidates within `slack` of the shortest predicted time the coarsest.
-  [[nodiscard]] std::vector<double> choose_theta(const PlacementTask& task, const CostModel& cost,
-                                                 const Teams& teams) const {
+  struct Candidate {
+    double theta = 0, predicted = 0, measured = 0;
+    std::vector<Shard> shards;
+  };
+
+  /// theta: candidate layouts are made from one fold of the warm-up windows and rehearsed on windows of the other. A
+  /// candidate whose predicted time (resources alone) is above the best rehearsed one is not rehearsed. Of those within
+  /// `slack` of the best the coarsest is taken.
+  [[nodiscard]] double choose_theta(const PlacementTask& task, const CostModel& cost, const Teams& teams) const {
     const Profile& p = *task.profile;
-    const auto layers = static_cast<size_t>(p.layers);
     const auto theta_of = [&](double degree) { return static_cast<double>(cost.chiplets()) / p.experts / degree; };
-    std::vector<double> candidates;
-    if (s_.degree > 0) return std::vector<double>(layers, theta_of(static_cast<double>(s_.degree)));
-    candidates.push_back(1e12);  // every expert whole
-    for (int degree = 1; degree <= kSlices; degree *= 2) candidates.push_back(theta_of(degree));
-    const int folds = p.windows >= 2 && !p.sample.empty() ? 2 : 1;
-    std::vector<std::vector<double>> time(candidates.size(), std::vector<double>(layers, 0.0));
-    for (int fold = 0; fold < folds; ++fold) {
-      const DemandTable demand = mean_demand(p, folds == 2 ? fold : -1);
-      for (size_t i = 0; i < candidates.size(); ++i) {
-        const SplitRule rule{std::vector<double>(layers, candidates[i]), s_.level_above};
-        const std::vector<Shard> shards = plan_shards(task, cost, teams, demand, rule);
-        size_t first = 0;
-        for (int l = 0; l < p.layers; ++l) {
-          size_t last = first;
-          while (last < shards.size() && shards[last].layer == l) ++last;
-          const auto mine = std::span(shards).subspan(first, last - first);
-          first = last;
-          const double link = shard_link_time(cost, p, l, mine);
-          double& sum = time[i][static_cast<size_t>(l)];
-          if (folds == 1) {
-            sum += shard_time(
-                cost, mine,
-                std::span(p.demand).subspan(static_cast<size_t>(l * p.experts), static_cast<size_t>(p.experts)), link);
-            continue;
-          }
-          for (int w = 1 - fold; w < p.windows; w += 2) sum += shard_time(cost, mine, p.window(l, w), link);
-        }
+    if (s_.degree > 0) return theta_of(static_cast<double>(s_.degree));
+    const bool folds = p.windows >= 2 && !p.sample.empty();
+    const DemandTable demand = mean_demand(p, folds ? 0 : -1);
+    std::vector<std::pair<int, std::span<const double>>> samples;  // layer, tokens by expert
+    for (int i = 0; i < std::min(s_.rehearsals, p.layers * std::max(1, p.windows / 2)); ++i) {
+      const int l =
+          static_cast<int>((2 * static_cast<std::int64_t>(i) + 1) * p.layers / (2 * s_.rehearsals)) % p.layers;
+      if (folds)
+        samples.emplace_back(l, p.window(l, 1 + 2 * (i % (p.windows / 2))));
+      else
+        samples.emplace_back(l, std::span(p.demand).subspan(static_cast<size_t>(l) * static_cast<size_t>(p.experts),
+                                                            static_cast<size_t>(p.experts)));
+    }
+    std::vector<Candidate> candidates;
+    for (int degree = 0; degree <= kSlices; degree = degree == 0 ? 1 : degree * 2) {
+      Candidate c;
+      c.theta = degree == 0 ? 1e12 : theta_of(degree);  // 1e12: every expert whole
+      c.shards = plan_shards(task, cost, teams, demand,
+                             {std::vector<double>(static_cast<size_t>(p.layers), c.theta), s_.level_above});
+      for (const auto& [l, tokens] : samples) {
+        const auto mine = layer_of(c.shards, l);
+        c.predicted += shard_time(cost, mine, tokens, shard_link_time(cost, p, l, mine));
       }
+      candidates.push_back(std::move(c));
     }
-    std::vector<double> theta(layers);
-    for (size_t l = 0; l < layers; ++l) {
-      double least = time[0][l];
-      for (const auto& t : time) least = std::min(least, t[l]);
-      size_t pick = 0;
-      while (time[pick][l] > least * (1 + s_.slack)) ++pick;
-      theta[l] = candidates[pick];
+    const Rehearsal rehearsal(*task.package, *task.model);
+    std::vector<size_t> order(candidates.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return candidates[a].predicted < candidates[b].predicted; });
+    double least = 1e300;
+    for (size_t i : order) {
+      Candidate& c = candidates[i];
+      c.measured = 1e300;
+      if (c.predicted > least) continue;
+      c.measured = 0;
+      for (const auto& [l, tokens] : samples) {
+        std::vector<PlacedReplica> placed;
+        for (const Shard& s : layer_of(c.shards, l)) placed.push_back({0, s.expert, s.at, s.slice});
+        c.measured += rehearsal.time(placed, tokens, map_to_all_shards);
+      }
+      least = std::min(least, c.measured);
     }
-    return theta;
+    size_t pick = 0;
+    while (candidates[pick].measured > least * (1 + s_.slack)) ++pick;
+    return candidates[pick].theta;
+  }
+
+  static std::span<const Shard> layer_of(const std::vector<Shard>& shards, int layer) {
+    const auto by_layer = [](const Shard& s, int l) { return s.layer < l; };
+    const auto first = std::lower_bound(shards.begin(), shards.end(), layer, by_layer);
+    const auto last = std::lower_bound(first, shards.end(), layer + 1, by_layer);
+    return {first, last};
   }
 
   Settings s_;
@@ -118,6 +136,7 @@ void register_policies_sojourn(PolicyRegistry& registry) {
        "experts cut into shards by cost and read from all tiers at once (ours)",
        {{"degree", Unit::none, I{0}, 0, kSlices, {}, "shards of an average expert; 0: by predicted cost", "ours"},
         {"slack", Unit::none, 0.005, 0.0, 1.0, {}, "predicted time given up for coarser shards, as a share", "ours"},
+        {"rehearsals", Unit::none, I{4}, 1, 1024, {}, "warm-up layers run for every candidate layout", "ours"},
         {"level_above",
          Unit::none,
          0.9,
@@ -127,8 +146,8 @@ void register_policies_sojourn(PolicyRegistry& registry) {
          "near-bank over compute time above which shards move to idle DRAM bandwidth",
          "ours"}}},
       [](const ParamSet& p) -> std::unique_ptr<Policy> {
-        return std::make_unique<SojournPolicy>(
-            Settings{p.integer("degree"), p.number("slack"), p.number("level_above")});
+        return std::make_unique<SojournPolicy>(Settings{p.integer("degree"), p.number("slack"), p.number("level_above"),
+                                                        static_cast<int>(p.integer("rehearsals"))});
       });
 }
 
