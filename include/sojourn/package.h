@@ -90,7 +90,7 @@ struct Package {
   Ps gate_overhead = 0;            ///< fixed time of a gate (routing decision) a layer
   Bytes chunk_bytes = 256 * kKiB;  ///< packet model: largest unit that holds a link at once
   int weight_tiles = 8;            ///< weight chunks an expert is streamed in; the first gates compute
-  int prefetch_depth = 2;          ///< weight streams a chiplet keeps open in one tier (double buffering)
+  int prefetch_depth = 2;          ///< experts a chiplet's stream buffer of one tier holds (2: double buffering)
   Rate handover;                   ///< package to package, bytes a second (pipelined models)
   Ps handover_latency = 0;
   std::string source_sha256;  ///< of the TOML text

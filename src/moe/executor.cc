@@ -251,11 +251,12 @@ void Executor::piece_arrived(int piece, Ps at) {
 
 void Executor::open_streams(int chain_id, Ps want) {
   Chain& chain = chains_[static_cast<std::size_t>(chain_id)];
-  if (chain.streaming >= 0 || chain.open >= package_.prefetch_depth ||
-      chain.next >= static_cast<int>(chain.jobs.size()))
-    return;
-  const int job = chain.jobs[static_cast<std::size_t>(chain.next++)];
-  ++chain.open;
+  if (chain.streaming >= 0 || chain.next >= static_cast<int>(chain.jobs.size())) return;
+  const int job = chain.jobs[static_cast<std::size_t>(chain.next)];
+  const int slices = (*work_.jobs)[static_cast<std::size_t>(job)].slice.count;
+  if (chain.open + slices > package_.prefetch_depth * kSlices) return;
+  ++chain.next;
+  chain.open += slices;
   chain.streaming = job;
   jobs_[static_cast<std::size_t>(job)].opened_at = engine_.now();
   request_tile(job, want);
@@ -319,7 +320,7 @@ void Executor::job_done(int job) {
   const Job& spec = (*work_.jobs)[static_cast<std::size_t>(job)];
   j.done_at = engine_.now();
   listener_.on_job_done(spec.replica);
-  --chains_[static_cast<std::size_t>(j.chain)].open;
+  chains_[static_cast<std::size_t>(j.chain)].open -= spec.slice.count;
   open_streams(j.chain, engine_.now());
   for (int k = 0; k < j.piece_count; ++k) {
     const int piece = pieces_by_job_[static_cast<std::size_t>(j.first_piece + k)];

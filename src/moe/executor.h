@@ -4,7 +4,8 @@
 //   * gate: every chiplet scores its own tokens, then all groups are known.
 //   * dispatch: source s sends chiplet c the activations of all its groups for c, N_g d bytes each, largest job first.
 //   * weights: each active replica's weights are read once a layer, in tiles, from its bank set along its path; a
-//     chiplet opens its streams in descending token order, `prefetch_depth` unfinished jobs at a time and tier.
+//     chiplet opens its streams in descending token order, one at a time and tier, while the unfinished jobs of that
+//     tier fit its stream buffer of `prefetch_depth` experts (a shard takes its share of one).
 //   * compute: a replica's work is one task a tile, on all cores of its chiplet (k = N_c^core, replicas in turn, so
 //   that
 //     (4) holds at every instant), first come first served. A task is ready when its tile and all of the replica's
@@ -130,7 +131,8 @@ class Executor final : private NetworkSink {
   };
   struct Chain {  ///< weight streams of one (chiplet, tier), in order
     std::vector<int> jobs;
-    int next = 0, open = 0, streaming = -1;
+    int next = 0, streaming = -1;
+    int open = 0;  ///< slices streaming, waiting or in computation
   };
   struct Flow {                        ///< dispatch of one (source, chiplet)
     int first = 0, count = 0, at = 0;  ///< into flow_pieces_

@@ -162,7 +162,8 @@ Profile profile_windows(const Trace& trace, const WindowPlan& plan, int moe_laye
       for (std::size_t e = 0; e < E; ++e) {
         p.demand[row + e] += router.demand()[e];
         p.active[row + e] += router.demand()[e] > 0;
-        p.sample[(static_cast<std::size_t>(l) * static_cast<std::size_t>(plan.warmup) + static_cast<std::size_t>(w)) * E +
+        p.sample[(static_cast<std::size_t>(l) * static_cast<std::size_t>(plan.warmup) + static_cast<std::size_t>(w)) *
+                     E +
                  e] = router.demand()[e];
       }
       for (const TokenGroup& g : router.groups())

@@ -265,6 +265,12 @@ std::vector<Shard> plan_shards(const PlacementTask& task, const CostModel& cost,
   std::vector<Shard> shards;
   LayerPacker packer(task, cost, teams, near);
   for (int l = 0; l < demand.layers; ++l) packer.pack(l, demand, rule.theta[z(l)], shards);
+  place_in_tiers(task, cost, demand, rule.level_above, shards);
+  return shards;
+}
+
+void place_in_tiers(const PlacementTask& task, const CostModel& cost, const DemandTable& demand, double level_above,
+                    std::vector<Shard>& shards) {
   TierFiller filler(task, cost, demand);
   filler.near_first(shards);
   size_t first = 0;
@@ -275,10 +281,9 @@ std::vector<Shard> plan_shards(const PlacementTask& task, const CostModel& cost,
     for (int e = 0; e < demand.experts; ++e)
       tokens += demand.at(l, e).tokens + demand.at(l, e).active * 0.5 * (cost.tile() - 1);
     for (int c = 0; c < cost.chiplets(); ++c) rate += 1.0 / cost.token_s(c);
-    filler.level(shards, first, last, rule.level_above * tokens / std::max(rate, 1e-30));
+    filler.level(shards, first, last, level_above * tokens / std::max(rate, 1e-30));
     first = last;
   }
-  return shards;
 }
 
 double shard_time(const CostModel& cost, std::span<const Shard> shards, std::span<const double> tokens, double link_s) {

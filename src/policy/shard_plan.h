@@ -62,6 +62,11 @@ struct SplitRule {
   double level_above = 0.9;   ///< near banks are levelled down to this share of the layer's compute time
 };
 
+/// Gives every shard of a layout (chiplets and slices set, ordered by layer) its tier: rule (1), and (2) of the layers
+/// that `level_above` asks for (a huge value: none). Shards that fit nowhere are dropped.
+void place_in_tiers(const PlacementTask& task, const CostModel& cost, const DemandTable& demand, double level_above,
+                    std::vector<Shard>& shards);
+
 /// The whole layout; shards are ordered by layer, then expert, then slice. Experts that fit nowhere are missing.
 [[nodiscard]] std::vector<Shard> plan_shards(const PlacementTask& task, const CostModel& cost, const Teams& teams,
                                              const DemandTable& demand, const SplitRule& rule);
