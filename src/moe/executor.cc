@@ -99,7 +99,7 @@ void Executor::prepare(const LayerWork& work) {
     j.bytes = job.slice.of(work.expert_bytes);
     // Tiles that cross links are kept small enough that token traffic is never long behind one.
     const bool remote = package_.bank_sets[static_cast<std::size_t>(job.at.bank_set)].owner != job.at.chiplet;
-    const Bytes limit = remote ? 8 * package_.chunk_bytes : j.bytes;
+    const Bytes limit = remote ? 8 * package_.chunk_bytes : std::max<Bytes>(1, j.bytes);
     const int tiles = (package_.weight_tiles * job.slice.count + kSlices - 1) / kSlices;
     j.tiles = static_cast<int>(std::max<Bytes>(tiles, (j.bytes + limit - 1) / limit));
     const Macs tile = package_.tile_tokens, per_token = job.slice.of(work.macs_per_token);

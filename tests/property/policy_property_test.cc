@@ -1,5 +1,6 @@
-// Every registered policy through whole small runs: each token assigned once to a live replica of its expert, lawful
+// Every registered policy through whole small runs: each token assigned once to every slice of its expert, lawful
 // placements, stages that sum up, a bound that holds, results that repeat.
+#include <array>
 #include <map>
 
 #include "policy/policies.h"
@@ -16,31 +17,42 @@ struct Watched final : Policy {
   explicit Watched(std::unique_ptr<Policy> p) : inner(std::move(p)) {}
   void place(const PlacementTask& task, std::vector<PlacedReplica>& out) override {
     inner->place(task, out);
-    std::map<std::pair<int, int>, std::vector<Location>> placed;
+    std::map<std::pair<int, int>, std::vector<PlacedReplica>> placed;
+    Bytes bytes = 0;
     for (const PlacedReplica& r : out) {
-      for (const Location& other : placed[{r.layer, r.expert}]) RC_ASSERT(!(other == r.at));
-      placed[{r.layer, r.expert}].push_back(r.at);
+      for (const PlacedReplica& other : placed[{r.layer, r.expert}])
+        RC_ASSERT(!(other.at == r.at && other.slice.overlaps(r.slice)));
+      placed[{r.layer, r.expert}].push_back(r);
+      bytes += r.slice.of(task.model->expert_bytes());
     }
     RC_ASSERT(static_cast<int>(placed.size()) == task.profile->layers * task.profile->experts);
-    for (const auto& [key, at] : placed)
-      RC_ASSERT(static_cast<int>(at.size()) <= std::max(1, task.limits.replicas_max));
-    RC_ASSERT(static_cast<Bytes>(out.size()) * task.model->expert_bytes() <= task.limits.budget);
+    for (const auto& [key, replicas] : placed)
+      for (int i = 0; i < kSlices; ++i) {
+        const Slice one{static_cast<std::uint8_t>(i), 1};
+        const auto copies = std::count_if(replicas.begin(), replicas.end(),
+                                          [&](const PlacedReplica& r) { return r.slice.overlaps(one); });
+        RC_ASSERT(copies >= 1);
+        RC_ASSERT(copies <= std::max(1, task.limits.replicas_max));
+      }
+    RC_ASSERT(bytes <= task.limits.budget);
   }
   void decide(const PolicyView& view, std::vector<Action>& out) override { inner->decide(view, out); }
   void assign(const PolicyView& view, const LayerTask& task, std::vector<Assignment>& out) override {
     inner->assign(view, task, out);
-    std::vector<int> left;
-    for (const TokenGroup& g : task.groups) left.push_back(g.tokens);
+    std::vector<std::array<int, kSlices>> left;
+    for (const TokenGroup& g : task.groups) left.emplace_back().fill(g.tokens);
     for (const Assignment& a : out) {
       RC_ASSERT(a.group >= 0);
       RC_ASSERT(a.group < static_cast<int>(left.size()));
       RC_ASSERT(a.tokens > 0);
-      left[a.group] -= a.tokens;
       const auto live = view.directory->replicas(task.layer, task.groups[a.group].expert);
       RC_ASSERT(std::find(live.begin(), live.end(), a.replica) != live.end());
-      RC_ASSERT(view.directory->replica(a.replica).state == ReplicaState::live);
+      const Replica& r = view.directory->replica(a.replica);
+      RC_ASSERT(r.state == ReplicaState::live);
+      for (int i = r.slice.first; i < r.slice.end(); ++i) left[a.group][i] -= a.tokens;
     }
-    for (const int n : left) RC_ASSERT(n == 0);
+    for (const auto& group : left)
+      for (const int n : group) RC_ASSERT(n == 0);
   }
   ResidencyLimits limits(ResidencyLimits common) const override { return inner->limits(common); }
   [[nodiscard]] double budget_factor(double common) const override { return inner->budget_factor(common); }
