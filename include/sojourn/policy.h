@@ -108,6 +108,8 @@ struct PlacementTask {
   std::vector<Bytes> usable;  ///< [bank set] bytes left for experts after the model's fixed reservation
   Mode mode = Mode::prefill;
   int tokens = 0;  ///< tokens a window
+  /// The stages of a layer follow one another (the closed network model) instead of overlapping job by job.
+  bool stages_in_turn = false;
   std::uint64_t seed = 0;
 };
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "moe/executor.h"
+#include "moe/closed_form.h"
 
 namespace sojourn {
 namespace {
@@ -91,9 +91,18 @@ double Rehearsal::time(std::span<const PlacedReplica> placed, std::span<const do
   work.token_bytes = model_.activation_bytes_per_token();
   work.macs_per_token = model_.expert_macs_per_token();
   work.combine_macs_per_token = model_.hidden;
-  NoListener listener;
-  Executor executor(package_, listener);
-  const LayerOutcome out = executor.run_layer(work);
+  LayerOutcome out;
+  if (stages_in_turn_) {
+    MigrationShare none;
+    none.link.assign(package_.links.size(), 0);
+    none.bank_set.assign(package_.bank_sets.size(), 0);
+    Ledger ledger(package_);
+    out = closed_layer(package_, work, none, 0, ledger);
+  } else {
+    NoListener listener;
+    Executor executor(package_, listener);
+    out = executor.run_layer(work);
+  }
   return static_cast<double>(out.end - out.start) * 1e-12;
 }
 

@@ -19,7 +19,9 @@ using RehearsedMapper = std::function<void(const DirectoryView&, const LayerTask
 
 class Rehearsal {
  public:
-  Rehearsal(const Package& package, const ModelShape& model) : package_(package), model_(model) {}
+  /// `stages_in_turn`: by the closed form of the layer instead (PlacementTask).
+  Rehearsal(const Package& package, const ModelShape& model, bool stages_in_turn)
+      : package_(package), model_(model), stages_in_turn_(stages_in_turn) {}
 
   /// Seconds from the routed groups to the last combine. `placed`: replicas of one layer; `tokens`: [expert] of the
   /// window. Every slice of every expert with tokens must be placed.
@@ -29,6 +31,7 @@ class Rehearsal {
  private:
   const Package& package_;
   const ModelShape& model_;
+  bool stages_in_turn_;
 };
 
 /// Every group to every shard of its expert: the only mapping when each slice lives once.

@@ -53,6 +53,7 @@ Result<bool> StageRun::place(const std::string& policy_name) {
   for (std::size_t s = 0; s < package_.bank_sets.size(); ++s)
     task.usable.push_back(std::max<Bytes>(0, residency_.free_bytes(static_cast<int>(s))));
   task.mode = scenario_.mode;
+  task.stages_in_turn = scenario_.network == NetworkKind::closed;
   task.tokens = static_cast<int>(scenario_.plan.windows.front().tokens.size());
   task.seed = scenario_.seed + static_cast<std::uint64_t>(index_) * 1000003;
   std::vector<PlacedReplica> placed;

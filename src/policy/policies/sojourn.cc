@@ -94,7 +94,7 @@ class SojournPolicy final : public Policy {
       }
       candidates.push_back(std::move(c));
     }
-    const Rehearsal rehearsal(*task.package, *task.model);
+    const Rehearsal rehearsal(*task.package, *task.model, task.stages_in_turn);
     std::vector<size_t> order(candidates.size());
     std::iota(order.begin(), order.end(), size_t{0});
     std::stable_sort(order.begin(), order.end(),
