@@ -264,7 +264,7 @@ std::vector<Shard> plan_shards(const PlacementTask& task, const CostModel& cost,
   const std::vector<double> near = near_rate(*task.package);
   std::vector<Shard> shards;
   LayerPacker packer(task, cost, teams, near);
-  for (int l = 0; l < demand.layers; ++l) packer.pack(l, demand, rule.theta[z(l)], shards);
+  for (int l = 0; l < demand.layers; ++l) packer.pack(l, demand, rule.theta, shards);
   place_in_tiers(task, cost, demand, rule.level_above, shards);
   return shards;
 }

@@ -2,7 +2,7 @@
 //
 // Cutting. w_e = max(d_e / sum d, a_e / sum a), the expert's share of the layer's work or weight reads (whichever is
 // larger). An expert gets at least p_e = ceil(w_e C / theta) shards: none carries more than theta times a chiplet's
-// mean share. theta is one number a layer: infinite = whole experts, 0 = every expert over the largest team.
+// mean share. theta is one number a package: infinite = whole experts, 0 = every expert over the largest team.
 //
 // Packing. Experts by descending w_e, each on the team of its level (teams.h) whose members stay least loaded,
 //   load_c = max(compute_c, near bank_c),  then fewest token hops. Slices are dealt evenly; what is left over goes to
@@ -58,8 +58,8 @@ class Room {
 };
 
 struct SplitRule {
-  std::vector<double> theta;  ///< [layer]
-  double level_above = 0.9;   ///< near banks are levelled down to this share of the layer's compute time
+  double theta = 0;
+  double level_above = 0.9;  ///< near banks are levelled down to this share of the layer's compute time
 };
 
 /// Gives every shard of a layout (chiplets and slices set, ordered by layer) its tier: rule (1), and (2) of the layers

@@ -147,7 +147,7 @@ struct World {
     policy.place(task, placed);
     directory = std::make_unique<Residency>(package, profile.layers, profile.experts, model.expert_bytes(),
                                             std::vector<Bytes>{});
-    for (const PlacedReplica& r : placed) REQUIRE(directory->place(r.layer, r.expert, r.at));
+    for (const PlacedReplica& r : placed) REQUIRE(directory->place(r.layer, r.expert, r.at, r.slice));
   }
   PolicyView view(int window = 1) const {
     PolicyView v;
@@ -180,9 +180,10 @@ inline Measured measure(const World& w, const std::vector<TokenGroup>& groups, c
   }
   for (const auto& [id, n] : tokens) {
     const Location at = w.directory->replica(id).at;
-    load.compute[at.chiplet] += cost.tiles(n) * cost.tile() * cost.token_s(at.chiplet);
-    load.bank[at.bank_set] += cost.stream_s(at.bank_set);
-    for (int u : cost.set_route(at.bank_set, at.chiplet)) load.link[u] += cost.expert_bytes();
+    const double part = w.directory->replica(id).slice.count / static_cast<double>(kSlices);
+    load.compute[at.chiplet] += part * cost.tiles(n) * cost.tile() * cost.token_s(at.chiplet);
+    load.bank[at.bank_set] += part * cost.stream_s(at.bank_set);
+    for (int u : cost.set_route(at.bank_set, at.chiplet)) load.link[u] += part * cost.expert_bytes();
   }
   m.compute = load.max_compute(), m.bank = load.max_bank(), m.link = load.max_link(cost);
   m.used = static_cast<int>(tokens.size());

@@ -1,8 +1,8 @@
 // sojourn: our policy. Experts are cut into shards as finely as pays, laid out by cost, and read from all tiers at
 // once.
 //
-// See docs/sojourn-policy.md for the design and shard_plan.h for the layout. theta is chosen a layer by predicting the
-// layer's time on warm-up windows that the candidate layout was not made from (two folds).
+// See docs/sojourn-policy.md for the design and shard_plan.h for the layout. theta is chosen by rehearsing candidate
+// layouts on warm-up windows that they were not made from (rehearsal.h).
 #include <cmath>
 #include <numeric>
 
@@ -26,8 +26,7 @@ class SojournPolicy final : public Policy {
     const CostModel cost(*task.package, *task.model);
     const Teams teams(*task.package);
     const Profile& p = *task.profile;
-    const SplitRule rule{std::vector<double>(static_cast<size_t>(p.layers), choose_theta(task, cost, teams)),
-                         s_.level_above};
+    const SplitRule rule{choose_theta(task, cost, teams), s_.level_above};
     for (const Shard& s : plan_shards(task, cost, teams, mean_demand(p, -1), rule))
       out.push_back({s.layer, s.expert, s.at, s.slice});
   }
@@ -86,8 +85,7 @@ class SojournPolicy final : public Policy {
     for (int degree = 0; degree <= kSlices; degree = degree == 0 ? 1 : degree * 2) {
       Candidate c;
       c.theta = degree == 0 ? 1e12 : theta_of(degree);  // 1e12: every expert whole
-      c.shards = plan_shards(task, cost, teams, demand,
-                             {std::vector<double>(static_cast<size_t>(p.layers), c.theta), s_.level_above});
+      c.shards = plan_shards(task, cost, teams, demand, {c.theta, s_.level_above});
       for (const auto& [l, tokens] : samples) {
         const auto mine = layer_of(c.shards, l);
         c.predicted += shard_time(cost, mine, tokens, shard_link_time(cost, p, l, mine));
