@@ -3,8 +3,9 @@
 
 usage: bench/recorded.py BINARY TRACE_FOLDER [WINDOWS] [OUT.json]
 
-TRACE_FOLDER holds one folder a source (see docs/traces.md); folders that are missing are named and skipped. Prints the
-geometric-mean reductions of hcrmap against each baseline by mode and mix, over models recorded from themselves.
+TRACE_FOLDER holds one folder a source (see docs/traces.md); folders that are missing are named and skipped. Prints, by mode
+and mix, the geometric mean over sources of every policy's latency reduction against `static` and of its MoE time over the
+proven lower bound, for models recorded from themselves.
 """
 import json
 import math
@@ -22,7 +23,12 @@ SOURCES = [  # folder, glob, model
     ("olmoe-vllm-log", "*.jsonl", "olmoe-1b-7b"),
     ("deepseek-moe-16b-moelens", "*.json", "deepseek-moe-16b"),
 ]
-BASELINES = ["static", "hydra", "moentwine", "pimoe"]
+MIXES = ("mixed", "by-domain", "drift")
+
+
+def geomean(values):
+    values = list(values)
+    return math.exp(sum(math.log(v) for v in values) / len(values))
 
 
 def main():
@@ -41,33 +47,32 @@ def main():
             if imported.returncode:
                 print(f"{name}: import failed ({imported.returncode}): {imported.stderr.strip()[:400]}")
                 continue
-            for mix in ("mixed", "by-domain", "drift"):
+            for mix in MIXES:
                 out = f"{scratch}/{name}-{mix}.json"
                 run = subprocess.run([binary, "compare", "--models", model, "--trace", f"{model}={trace}", "--mix", mix,
-                                      "--windows", windows, "--json", out, "--quiet"], capture_output=True, text=True)
+                                      "--policies", "all", "--windows", windows, "--json", out, "--quiet"], capture_output=True, text=True)
                 if run.returncode:
                     print(f"{name} {mix}: compare failed ({run.returncode}): {run.stderr.strip()[:400]}")
                     continue
                 for r in json.load(open(out))["runs"]:
                     kept.append({"source": name, "mix": mix, **r})
-    latency = {(r["source"], r["mix"], r["mode"], r["policy"]): r["latency_ps"] for r in kept}
-    origins = {r["trace"]["origin"] for r in kept}
-    print(f"{len(kept)} runs, origins {sorted(origins)}")
-    print(f"{'source':32} {'mix':10} {'mode':8} " + " ".join(f"{b:>10}" for b in BASELINES) + "   (hcrmap's reduction, %)")
-    rows = sorted({k[:3] for k in latency})
-    for source, mix, mode in rows:
-        cells = [100 * (1 - latency[source, mix, mode, "hcrmap"] / latency[source, mix, mode, b]) for b in BASELINES]
-        print(f"{source:32} {mix:10} {mode:8} " + " ".join(f"{c:10.1f}" for c in cells))
-    for mode in ("prefill", "decode"):
-        for mix in ("mixed", "by-domain", "drift"):
-            some = [r for r in rows if r[1] == mix and r[2] == mode]
-            if not some:
-                continue
-            cells = []
-            for b in BASELINES:
-                logs = [math.log(latency[s, mix, mode, "hcrmap"] / latency[s, mix, mode, b]) for s, _, _ in some]
-                cells.append(100 * (1 - math.exp(sum(logs) / len(logs))))
-            print(f"{'geomean':32} {mix:10} {mode:8} " + " ".join(f"{c:10.1f}" for c in cells))
+    at = {(r["source"], r["mix"], r["mode"], r["policy"]): r for r in kept}
+    print(f"{len(kept)} runs, origins {sorted({r['trace']['origin'] for r in kept})}")
+    policies = list(dict.fromkeys(r["policy"] for r in kept))
+    columns = [(mode, mix) for mode in ("prefill", "decode") for mix in MIXES]
+    print(f"{'reduction against static, %':28}" + "".join(f"{mode + ' ' + mix:>20}" for mode, mix in columns))
+    for policy in policies:
+        cells = []
+        for mode, mix in columns:
+            rows = [k[0] for k in at if k[1:] == (mix, mode, policy)]
+            cells.append(100 * (1 - geomean(at[s, mix, mode, policy]["latency_ps"] / at[s, mix, mode, "static"]["latency_ps"]
+                                            for s in rows)))
+        print(f"{policy:28}" + "".join(f"{c:20.1f}" for c in cells))
+    print("MoE time over its lower bound")
+    for policy in policies:
+        cells = [geomean(r["moe_latency_ps"] / r["lower_bound_ps"] for k, r in at.items() if k[1:] == (mix, mode, policy))
+                 for mode, mix in columns]
+        print(f"{policy:28}" + "".join(f"{c:20.3f}" for c in cells))
     if len(sys.argv) > 4:
         json.dump(kept, open(sys.argv[4], "w"), indent=1)
 
