@@ -1,5 +1,5 @@
-// The calls to CLP's and CBC's C interfaces; see lp.h. Prices that lean on an open side by rounding alone are set to
-// zero before the weak-duality sum, which keeps the bound proven for the prices actually used.
+// The calls to CLP's and CBC's C interfaces; see lp.h. A price that leans on an open side is set to zero before the
+// weak-duality sum: the sum holds for any prices, so it holds for those.
 #include "solver/lp.h"
 
 #include <Cbc_C_Interface.h>
@@ -45,7 +45,7 @@ double dual_bound(const LinearProgram& p, const std::vector<double>& price, doub
   std::vector<double> y = price;
   for (std::size_t i = 0; i < y.size(); ++i) {
     const double side = y[i] > 0 ? p.row_lower[i] : p.row_upper[i];
-    if (std::isinf(side) && std::abs(y[i]) <= small) y[i] = 0;
+    if (std::isinf(side)) y[i] = 0;
   }
   std::vector<double> reduced = p.cost;
   for (const LinearProgram::Entry& e : p.entries)

@@ -63,8 +63,8 @@ struct LpSolution {
 [[nodiscard]] LpSolution solve(const LinearProgram& program, const LpLimits& limits = {});
 
 /// Weak duality: for any prices y, min c x >= sum_i y_i (rl_i if y_i > 0 else ru_i) + sum_j d_j (l_j if d_j > 0 else
-/// u_j) with d = c - y A. Minus infinity where a price leans on a side that is not bounded. A price or reduced cost
-/// within `tolerance` (relative to the costs) of zero on such a side counts as zero.
+/// u_j) with d = c - y A. A price that leans on a side without a limit counts as zero; a reduced cost that does so
+/// makes the sum minus infinity, unless it is within `tolerance` (relative to the largest cost) of zero.
 [[nodiscard]] double dual_bound(const LinearProgram& program, const std::vector<double>& price,
                                 double tolerance = 1e-9);
 
