@@ -37,6 +37,7 @@ Result<std::shared_ptr<const Scenario>> make_scenario(ModelShape model, const Pa
   auto stages = partition(model, package, s->copies, s->per_layer);
   if (!stages) return tl::unexpected<Failure>(stages.error());
   s->stages = std::move(*stages);
+  s->tier_rates = tier_rates(package);
   s->plan = plan_windows(*trace, windows);
   s->profile = profile_windows(*trace, s->plan, model.moe_layers(), model.experts, package.compute_count);
   s->seed = windows.seed;
@@ -109,7 +110,7 @@ Result<RunResult> simulate(const Scenario& scenario, const std::function<std::un
   r.chiplet_load.assign(static_cast<std::size_t>(package.compute_count), 0);
   r.link_util.assign(package.links.size(), 0);
   r.bank_util.assign(package.bank_sets.size(), 0);
-  std::int64_t compute_bound = 0;
+  std::map<std::string, std::int64_t> bound_by;
   for (const auto& stage : stages) {
     const StageTotals& t = stage->totals();
     layers += t.layers;
@@ -119,7 +120,7 @@ Result<RunResult> simulate(const Scenario& scenario, const std::function<std::un
     sum.energy.add(t.energy);
     for (std::size_t k = 0; k < kTraffic; ++k) sum.requested[k] += t.requested[k];
     sum.load_ratio += t.load_ratio;
-    compute_bound += t.compute_bound;
+    for (const auto& [name, count] : t.bound_by) bound_by[name] += count;
     for (const auto& [name, count] : t.bottleneck) r.bottleneck[name] += count;
     r.promote += t.promote;
     r.demote += t.demote;
@@ -141,7 +142,12 @@ Result<RunResult> simulate(const Scenario& scenario, const std::function<std::un
   const std::int64_t n = r.windows;
   r.moe_latency_ps = mean<Ps>(moe_busy, n);
   r.lower_bound_ps = mean<Ps>(sum.bound, n);
-  r.bound_resource = 2 * compute_bound >= layers ? "compute" : "memory";
+  std::int64_t often = 0;
+  for (const auto& [name, count] : bound_by)
+    if (count > often) {
+      often = count;
+      r.bound_resource = name;
+    }
   for (std::size_t i = 0; i < kStages; ++i) r.stages_ps[i] = mean<Ps>(sum.stages[i], layers);
   r.energy = sum.energy.mean(n);
   r.edp_js = static_cast<double>(r.energy.total()) * 1e-15 * ps_to_s(r.latency_ps);

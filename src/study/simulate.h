@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "bound/tier_rates.h"
 #include "engine/span_sink.h"
 #include "moe/windows.h"
 #include "moe/workload.h"
@@ -27,6 +28,7 @@ struct Scenario {
   WindowPlan plan;
   Profile profile;
   std::vector<PipelineStage> stages;
+  TierRates tier_rates;  ///< of the package, for the lower bound
   bool per_layer = false;
   std::uint64_t seed = 1;
   NetworkKind network = NetworkKind::packet;

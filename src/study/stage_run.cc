@@ -15,11 +15,12 @@ StageRun::StageRun(const Scenario& scenario, const PipelineStage& stage, std::un
       stage_(stage),
       profile_(slice(scenario.profile, stage.first_moe, stage.moe_count)),
       policy_(std::move(policy)),
+      limits_(policy_->limits(scenario.limits)),
       residency_(package_, stage.moe_count, scenario.model.experts, scenario.model.expert_bytes(), stage.fixed),
       executor_(package_, *this),
       router_(*scenario.trace, scenario.model.experts, package_.compute_count),
-      index_(index) {
-  limits_ = policy_->limits(scenario.limits);
+      index_(index),
+      bound_(package_, scenario.tier_rates, bound_rules()) {
   const double factor = policy_->budget_factor(scenario.copies);
   const Bytes experts = static_cast<Bytes>(stage.moe_count) * scenario.model.experts;
   limits_.budget =
@@ -39,9 +40,21 @@ StageRun::StageRun(const Scenario& scenario, const PipelineStage& stage, std::un
   totals_.chiplet_busy.assign(static_cast<std::size_t>(package_.compute_count), 0);
   totals_.link_busy.assign(package_.links.size(), 0);
   totals_.bank_busy.assign(package_.bank_sets.size(), 0);
+}
+
+BoundRules StageRun::bound_rules() const {
+  const ModelShape& model = scenario_.model;
+  BoundRules r;
+  r.expert_bytes = model.expert_bytes();
+  r.token_bytes = model.activation_bytes_per_token();
+  r.macs_per_token = model.expert_macs_per_token();
+  r.combine_macs_per_token = model.hidden;
+  r.layers = stage_.moe_count;
+  r.replicas_max = limits_.replicas_max;
+  r.events = scenario_.network == NetworkKind::packet;
   for (std::size_t s = 0; s < package_.bank_sets.size(); ++s)
-    tier_capacity_[static_cast<std::size_t>(package_.bank_sets[s].tier)] +=
-        std::max<Bytes>(0, residency_.free_bytes(static_cast<int>(s)));
+    r.set_bytes.push_back(residency_.free_bytes(static_cast<int>(s)));
+  return r;
 }
 
 Result<bool> StageRun::place(const std::string& policy_name) {
@@ -261,19 +274,13 @@ void StageRun::run_moe_layer(int local_layer, const std::vector<std::uint32_t>& 
   }
   if (!scored) return;
 
-  BoundTask task;
-  task.demand = &router_.demand();
-  task.aggregated.assign(C, 0);
-  for (const TokenGroup& g : router_.groups()) task.aggregated[static_cast<std::size_t>(g.source)] += g.tokens;
-  task.expert_bytes = work.expert_bytes;
-  task.macs_per_token = work.macs_per_token;
-  task.combine_macs_per_token = work.combine_macs_per_token;
-  task.gate = gate_time(package_, block, 1024);
-  task.tier_capacity.assign(tier_capacity_.begin(), tier_capacity_.end());
-  const LayerBound bound = layer_bound(package_, task);
-  assert(bound.latency <= out.end - out.start);
-  totals_.bound += bound.latency;
-  totals_.compute_bound += bound.compute >= bound.memory;
+  BoundDemand routed;
+  routed.demand = &router_.demand();
+  routed.sources = &router_.counts();
+  routed.aggregated.assign(C, 0);
+  for (const TokenGroup& g : router_.groups()) routed.aggregated[static_cast<std::size_t>(g.source)] += g.tokens;
+  routed.gate = gate_time(package_, block, 1024);
+  bound_.add(routed);
   totals_.moe += out.end - out.start;
   for (std::size_t i = 0; i < kStages; ++i) totals_.stages[i] += out.stages[i];
   ++totals_.layers;
@@ -284,6 +291,7 @@ void StageRun::run_moe_layer(int local_layer, const std::vector<std::uint32_t>& 
 Ps StageRun::serve(int w, bool scored) {
   window_ = w;
   const Ps begin = executor_.now();
+  [[maybe_unused]] const Ps moe_before = totals_.moe;
   executor_.ledger().clear();
   other_macs_ = other_bytes_ = 0;
   gate_groups_ = migrations_started_ = 0;
@@ -307,6 +315,12 @@ Ps StageRun::serve(int w, bool scored) {
     other_macs_ += time.macs;
     other_bytes_ += time.bytes;
     executor_.advance(time.duration);
+  }
+  if (scored) {
+    const WindowBound bound = bound_.window();
+    assert(bound.latency <= totals_.moe - moe_before);
+    totals_.bound += bound.latency;
+    for (const BoundResource r : bound.resources) ++totals_.bound_by[kBoundResourceNames[static_cast<std::size_t>(r)]];
   }
   for (std::uint32_t tag : closed_pending_) on_transfer_done(tag, executor_.now());
   closed_pending_.clear();

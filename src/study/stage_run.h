@@ -40,9 +40,10 @@ struct StageTotals {
   std::array<Ps, kStages> stages{};
   EnergySum energy;
   std::array<Bytes, kTraffic> requested{};
-  std::int64_t layers = 0, compute_bound = 0;
+  std::int64_t layers = 0;
   double load_ratio = 0;
-  std::map<std::string, int> bottleneck;
+  std::map<std::string, int> bottleneck;  ///< resource -> layer executions
+  std::map<std::string, int> bound_by;    ///< resource that sets the bound -> layer executions
   std::int64_t promote = 0, demote = 0, evict = 0, relocate = 0, deferred = 0, refused = 0;
   double replicas = 0;  ///< live replicas an expert, summed over windows
   int throttled = 0;
@@ -83,6 +84,7 @@ class StageRun final : private ExecutorListener {
   void observe_demand();
   void close_window(Ps duration, bool scored);
   [[nodiscard]] PolicyView view(int w) const;
+  [[nodiscard]] BoundRules bound_rules() const;
 
   const Scenario& scenario_;
   const Package& package_;
@@ -115,7 +117,7 @@ class StageRun final : private ExecutorListener {
   Macs other_macs_ = 0;
   Bytes other_bytes_ = 0;
   std::int64_t gate_groups_ = 0, migrations_started_ = 0;
-  std::array<Bytes, kTiers> tier_capacity_{};
+  Bound bound_;
   StageTotals totals_;
 };
 
