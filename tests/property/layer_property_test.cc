@@ -12,7 +12,7 @@ struct RandomLayer {
   std::vector<int> demand;
 };
 
-/// Experts with one to three replicas anywhere, tokens from any source.
+/// Experts with one to three replicas anywhere, whole or cut into up to three shards, tokens from any source.
 RandomLayer random_layer(const Package& p, Rng& rng) {
   RandomLayer out;
   Layer& l = out.layer;
@@ -27,13 +27,19 @@ RandomLayer random_layer(const Package& p, Rng& rng) {
     int tokens = 0;
     const int replicas = rng.below(4) == 0 ? 0 : 1 + static_cast<int>(rng.below(3));
     for (int r = 0; r < replicas; ++r) {
-      const Location at = usable_location(p, rng);
-      const int job = l.job(at.tier, at.chiplet, at.bank_set);
-      for (int s = 0; s < p.compute_count; ++s) {
-        if (s > 0 && rng.below(2)) continue;
-        const int n = 1 + static_cast<int>(rng.below(40));
-        l.piece(job, s, n);
-        tokens += n;
+      std::vector<std::pair<int, int>> pieces;  // source, tokens
+      for (int c = 0; c < p.compute_count; ++c) {
+        if (c > 0 && rng.below(2)) continue;
+        pieces.emplace_back(c, 1 + static_cast<int>(rng.below(40)));
+        tokens += pieces.back().second;
+      }
+      for (int first = 0; first < kSlices;) {
+        const int count = rng.below(2) ? kSlices - first : 1 + static_cast<int>(rng.below(kSlices - first));
+        const Location at = usable_location(p, rng);
+        const int job = l.job(at.tier, at.chiplet, at.bank_set);
+        l.jobs[job].slice = {static_cast<std::uint8_t>(first), static_cast<std::uint8_t>(count)};
+        for (const auto& [source, n] : pieces) l.piece(job, source, n);
+        first += count;
       }
     }
     out.demand.push_back(tokens);
@@ -41,18 +47,24 @@ RandomLayer random_layer(const Package& p, Rng& rng) {
   return out;
 }
 
-Ps lower_bound(const Package& p, const RandomLayer& r) {
-  BoundTask t;
-  t.demand = &r.demand;
-  t.aggregated.assign(p.compute_count, 0);
-  for (const Piece& piece : r.layer.pieces) t.aggregated[piece.source] += piece.tokens;
+Ps lower_bound(const Package& p, const TierRates& rates, const RandomLayer& r, bool events) {
   const LayerWork& w = r.layer.work;
-  t.expert_bytes = w.expert_bytes;
-  t.macs_per_token = w.macs_per_token;
-  t.combine_macs_per_token = w.combine_macs_per_token;
-  t.gate = w.gate;
-  t.tier_capacity.assign(kTiers, 1LL << 40);
-  return layer_bound(p, t).latency;
+  BoundRules rules;
+  rules.expert_bytes = w.expert_bytes;
+  rules.token_bytes = w.token_bytes;
+  rules.macs_per_token = w.macs_per_token;
+  rules.combine_macs_per_token = w.combine_macs_per_token;
+  rules.replicas_max = 3;
+  rules.events = events;
+  rules.set_bytes.assign(p.bank_sets.size(), 1LL << 40);
+  BoundDemand d;
+  d.demand = &r.demand;
+  d.aggregated.assign(p.compute_count, 0);
+  for (const Piece& piece : r.layer.pieces) d.aggregated[piece.source] += piece.tokens;
+  d.gate = w.gate;
+  Bound bound(p, rates, rules);
+  bound.add(d);
+  return bound.window().latency;
 }
 
 }  // namespace
@@ -61,6 +73,7 @@ TEST_CASE(
     "layers: bound <= latency, stages sum to it, bytes are conserved, resources are never over-booked, runs repeat") {
   CHECK(rc::check("random layers", [] {
     const Package p = random_package(1 << 20);
+    const TierRates rates = tier_rates(p);
     Rng rng(static_cast<std::uint64_t>(pick(0, 1 << 20)), "layers");
     std::vector<LayerOutcome> first;
     std::vector<RandomLayer> layers;
@@ -83,12 +96,11 @@ TEST_CASE(
         const Ps took = out.end - out.start;
         RC_ASSERT(sum(out) == took);
         for (const Ps s : out.stages) RC_ASSERT(s >= 0);
-        const Ps bound = lower_bound(p, r);
-        RC_ASSERT(bound <= took);
+        RC_ASSERT(lower_bound(p, rates, r, true) <= took);
         Ledger closed_ledger(p);
         const LayerOutcome closed = closed_layer(p, r.layer.work, {}, 0, closed_ledger);
         RC_ASSERT(sum(closed) == closed.end);
-        RC_ASSERT(bound <= closed.end);
+        RC_ASSERT(lower_bound(p, rates, r, false) <= closed.end);
         std::sort(listener.done.begin(), listener.done.end());
         RC_ASSERT(listener.done.size() == r.layer.jobs.size());
         RC_ASSERT(std::adjacent_find(listener.done.begin(), listener.done.end()) == listener.done.end());

@@ -264,18 +264,19 @@ TEST_CASE("a transfer inside a chiplet, from tier to tier, uses no link") {
 
 namespace {
 
-LayerBound bound_of(const Package& p, const Layer& l, const std::vector<int>& demand) {
-  BoundTask t;
-  t.demand = &demand;
-  t.aggregated.assign(p.compute_count, 0);
-  for (const Piece& piece : l.pieces) t.aggregated[piece.source] += piece.tokens;
-  t.expert_bytes = l.work.expert_bytes;
-  t.macs_per_token = l.work.macs_per_token;
-  t.combine_macs_per_token = l.work.combine_macs_per_token;
-  t.gate = l.work.gate;
-  t.tier_capacity.assign(kTiers, 0);
-  for (const BankSet& s : p.bank_sets) t.tier_capacity[static_cast<int>(s.tier)] += s.usable;
-  return layer_bound(p, t);
+WindowBound bound_of(const Package& p, const Layer& l, const std::vector<int>& demand) {
+  BoundRules r;
+  r.expert_bytes = l.work.expert_bytes;
+  r.token_bytes = l.work.token_bytes;
+  r.macs_per_token = l.work.macs_per_token;
+  r.combine_macs_per_token = l.work.combine_macs_per_token;
+  for (const BankSet& s : p.bank_sets) r.set_bytes.push_back(s.usable);
+  BoundDemand d;
+  d.demand = &demand;
+  d.aggregated.assign(p.compute_count, 0);
+  for (const Piece& piece : l.pieces) d.aggregated[piece.source] += piece.tokens;
+  d.gate = l.work.gate;
+  return layer_bound(p, r, d);
 }
 
 }  // namespace
@@ -287,11 +288,11 @@ TEST_CASE("the lower bound is met, but for its rounding allowance, by a compute-
   Layer l;
   l.piece(l.job(Tier::sram, 0, 0), 0, 6);
   const LayerOutcome out = once(p, l);
-  const LayerBound bound = bound_of(p, l, {0, 6, 0});
+  const WindowBound bound = bound_of(p, l, {0, 6, 0});
   CHECK(out.end == 1'000 + 80'000 + 12'000);
   CHECK(bound.latency <= out.end);
-  CHECK(bound.latency >= out.end - 2);  // one picosecond an active expert, and one
-  CHECK(std::string(bound.resource) == "compute");
+  CHECK(bound.latency >= out.end - 12);  // half a picosecond a slice of an active expert, and a few
+  CHECK(bound.resources.front() == BoundResource::compute);
 }
 
 TEST_CASE("the lower bound is met by a memory-bound layer without compute, filling tiers by bandwidth") {
@@ -306,10 +307,10 @@ TEST_CASE("the lower bound is met by a memory-bound layer without compute, filli
   const LayerOutcome out = once(p, l);
   CHECK(out.end == 1'000 + 400'000 + 16'000);
   // 800 B: SRAM runs dry (400 B) after 133.3 ns, DRAM delivers the other 400 in 400 ns
-  const LayerBound bound = bound_of(p, l, {4, 4});
+  const WindowBound bound = bound_of(p, l, {4, 4});
   CHECK(bound.latency <= out.end);
-  CHECK(bound.latency >= out.end - 4);
-  CHECK(std::string(bound.resource) == "memory");
+  CHECK(bound.latency >= out.end - 25);
+  CHECK(bound.resources.front() == BoundResource::sram_capacity);
 }
 
 TEST_CASE("the closed form and the executor agree on a local compute-bound replica but for the first tile's overlap") {
