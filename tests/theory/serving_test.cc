@@ -68,8 +68,9 @@ TEST_CASE("(16) a window is the sum of its events, to the picosecond") {
   CHECK(local.latency_ps == kLocal);
   CHECK(remote.lower_bound_ps <= local.moe_latency_ps);
   CHECK(remote.lower_bound_ps == local.lower_bound_ps);
-  // gate 16000 + max(compute 2 x 160 MACs on both chiplets) + combine of an aggregator, less the rounding allowance
-  CHECK(local.lower_bound_ps == 16'000 + 160'000 - 3 + 8'000);
+  // gate + first slice (2 of 40 B at 2 GB/s, and 100) + 2 x 160 MACs on both chiplets + combine of an aggregator, less
+  // the rounding allowance
+  CHECK(local.lower_bound_ps == 16'000 + 1'100 + 160'000 + 8'000 - 36);
 }
 
 TEST_CASE("(17)-(18) energy is the sum of its terms, each resource's bytes x its energy") {
