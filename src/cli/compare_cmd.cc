@@ -192,7 +192,6 @@ int compare(const CompareArgs& args) {
 int bound(const CompareArgs& given) {
   CompareArgs args = given;
   args.policies = "static";
-  args.network = "closed";
   PolicyRegistry registry("policy");
   register_all_policies(registry);
   Values values;
