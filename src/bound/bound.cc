@@ -105,7 +105,7 @@ void Bound::first_weights() {
   first_.scarce = kLpInfinity;
   std::vector<double> route(package_.bank_sets.size(), kLpInfinity);  // least over the chiplets that see the set
   std::vector<int> seen_by(package_.bank_sets.size(), 0);
-  std::vector<char> local(package_.bank_sets.size(), 0);
+  std::vector<char> local(package_.bank_sets.size(), 0), across(package_.bank_sets.size(), 0);
   for (int t = 0; t < kTiers; ++t)
     for (int c = 0; c < package_.compute_count; ++c)
       for (int set : package_.visible(static_cast<Tier>(t), c)) {
@@ -116,6 +116,7 @@ void Bound::first_weights() {
           latency += static_cast<double>(package_.links[static_cast<std::size_t>(u)].latency);
         route[s] = std::min(route[s], latency);
         local[s] = local[s] || owner == c;
+        across[s] = across[s] || owner != c;
         ++seen_by[s];
       }
   for (std::size_t s = 0; s < package_.bank_sets.size(); ++s) {
@@ -123,8 +124,8 @@ void Bound::first_weights() {
     const BankSet& set = package_.bank_sets[s];
     const bool rare = scarce[static_cast<std::size_t>(set.tier)];
     if (rare) first_.scarce_starts += set_slices_[s];
-    // A tile is the smaller one of those that stay and those that cross links, where a set serves both.
-    Bytes tile = least_tile(true);
+    Bytes tile = rules_.expert_bytes;
+    if (across[s]) tile = std::min(tile, least_tile(true));
     if (local[s]) tile = std::min(tile, least_tile(false));
     const double serve = static_cast<double>(Rate(set.bandwidth).time(tile)) * kExact;
     const auto access = static_cast<double>(package_.banks[static_cast<std::size_t>(set.first_bank)].latency);

@@ -208,6 +208,6 @@ TEST_CASE("the worked example of docs/engine.md: 64 tokens for one expert of mix
   d.aggregated[0] = 64;
   d.gate = 132'000;
   const WindowBound bound = layer_bound(*p, r, d);
-  CHECK(bound.latency == 175'900'010);
+  CHECK(bound.latency == 193'246'333);
   CHECK(bound.resources.front() == BoundResource::compute);
 }
