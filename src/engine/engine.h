@@ -16,6 +16,12 @@ class Engine {
     assert(time >= now_);
     queue_.push(time, kind, small, index);
   }
+  /// The same, for a resource whose events are scheduled in time order (see event_queue.h); a lane is any small number
+  /// that only this resource and kind of event uses.
+  void schedule_in_lane(std::uint32_t lane, Ps time, std::uint16_t kind, std::uint32_t index) {
+    assert(time >= now_);
+    queue_.push_lane(lane, time, kind, 0, index);
+  }
   /// Runs handler.on_event(event) until handler.finished() or no event is left.
   template <class Handler>
   void run(Handler& handler) {

@@ -21,6 +21,9 @@ Executor::Executor(const Package& package, ExecutorListener& listener)
     bank_rate_.emplace_back(set.bandwidth);
     bank_latency_.push_back(package.banks[static_cast<std::size_t>(set.first_bank)].latency);
   }
+  bank_lane_ = network_.lanes();
+  core_lane_ = bank_lane_ + static_cast<std::uint32_t>(package.bank_sets.size());
+  tile_lane_ = core_lane_ + static_cast<std::uint32_t>(package.compute_count);
 }
 
 void Executor::set_spans(SpanSink* spans, int package_index) {
@@ -234,7 +237,7 @@ void Executor::on_delivered(Traffic traffic, std::uint32_t tag, Bytes delivered,
       return;
     }
     case Traffic::memory:
-      engine_.schedule(at, kTile, tag);
+      engine_.schedule_in_lane(tile_lane_ + static_cast<std::uint32_t>(jobs_[tag].chain), at, kTile, tag);
       return;
     case Traffic::migration:
       engine_.schedule(at, kMigWrite, tag);
@@ -278,7 +281,9 @@ void Executor::request_tile(int job, Ps want) {
   const std::span<const int> path = package_.route_chiplets(owner, at.chiplet);
   // A local stream asks for its next tile when this one arrives (without a gap: see tile_arrived); a remote one when
   // the bank is done with it, since the tile then still travels.
-  if (!path.empty()) engine_.schedule(slot.end, kStream, static_cast<std::uint32_t>(job));
+  if (!path.empty())
+    engine_.schedule_in_lane(bank_lane_ + static_cast<std::uint32_t>(set), slot.end, kStream,
+                             static_cast<std::uint32_t>(job));
   network_.send({path, end - begin, Traffic::memory, static_cast<std::uint32_t>(job), slot.start + bank_latency_[set],
                  slot.end + bank_latency_[set], true});
 }
@@ -312,7 +317,9 @@ void Executor::start_tile(int job, int tile, Ps arrived) {
   j.queue += slot.start - j.previous_end - memory;
   j.compute += serve;
   j.previous_end = slot.end;
-  if (++j.started == j.tiles) engine_.schedule(slot.end, kJobDone, static_cast<std::uint32_t>(job));
+  if (++j.started == j.tiles)
+    engine_.schedule_in_lane(core_lane_ + static_cast<std::uint32_t>(c), slot.end, kJobDone,
+                             static_cast<std::uint32_t>(job));
 }
 
 void Executor::job_done(int job) {

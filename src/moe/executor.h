@@ -180,6 +180,7 @@ class Executor final : private NetworkSink {
   std::vector<Rate> core_rate_, bank_rate_;
   std::vector<Ps> bank_latency_;
   std::vector<FifoServer> cores_, banks_;
+  std::uint32_t bank_lane_ = 0, core_lane_ = 0, tile_lane_ = 0;  ///< first event lane of bank sets, cores and chains
 
   LayerWork work_;
   bool layer_done_ = false;

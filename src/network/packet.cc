@@ -111,7 +111,7 @@ void PacketNetwork::hop(std::uint32_t id) {
   const bool first = c.hop == 0;
   const std::uint32_t flow = c.flow;
   if (++c.hop < c.hops) {
-    engine_.schedule(slot.start + link.latency, kHop, id);
+    engine_.schedule_in_lane(lane(u, kHop), slot.start + link.latency, kHop, id);
   } else {
     const Traffic traffic = c.traffic;
     const std::uint32_t tag = c.tag;
@@ -120,7 +120,7 @@ void PacketNetwork::hop(std::uint32_t id) {
     free_chunks_.push_back(id);
     if (flow != kNone) {  // a chunk is in flight until its last link serves it, else it would fill that link's queue
       if (slot.start > engine_.now())
-        engine_.schedule(slot.start, kServed, flow);
+        engine_.schedule_in_lane(lane(u, kServed), slot.start, kServed, flow);
       else
         --flows_[flow].in_flight;
     }
@@ -129,7 +129,7 @@ void PacketNetwork::hop(std::uint32_t id) {
   if (flow == kNone) return;
   Flow& f = flows_[flow];
   if (first && f.sent < f.bytes) {
-    engine_.schedule(slot.end, kNext, flow);
+    engine_.schedule_in_lane(lane(u, kNext), slot.end, kNext, flow);
   } else if (f.blocked) {
     send_next(flow);
   } else if (f.sent == f.bytes && f.in_flight == 0) {

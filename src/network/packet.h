@@ -20,6 +20,7 @@ class PacketNetwork final : public Network {
   PacketNetwork(const Package& package, Engine& engine, Ledger& ledger, NetworkSink& sink);
   void send(const Message& message) override;
   void on_event(const Event& event) override;
+  [[nodiscard]] std::uint32_t lanes() const { return 3 * static_cast<std::uint32_t>(links_.size()); }
   void set_spans(SpanSink* spans, int package_index) {
     spans_ = spans;
     package_index_ = package_index;
@@ -48,6 +49,8 @@ class PacketNetwork final : public Network {
   void hop(std::uint32_t chunk_id);
   void served(std::uint32_t flow_id);
   std::uint32_t new_chunk();
+  /// Starts of service, and so each kind of event, follow one another on a link.
+  static std::uint32_t lane(int link, Kind kind) { return 3 * static_cast<std::uint32_t>(link) + kind; }
 
   const Package& package_;
   Engine& engine_;

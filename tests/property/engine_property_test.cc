@@ -19,20 +19,26 @@ template struct Opener<&EventQueue::sequence_>;
 
 }  // namespace
 
-TEST_CASE("EventQueue pops in order of time, then of scheduling, also across the 32-bit wrap of the sequence") {
+TEST_CASE(
+    "EventQueue pops in order of time, then of scheduling, whatever lane they wait in, also across the 32-bit wrap") {
   CHECK(rc::check("event queue", [] {
     Rng rng(static_cast<std::uint64_t>(pick(0, 1 << 20)), "queue");
     EventQueue q;
     if (pick(0, 1)) sequence_of(q) = 0xFFFFFFFFu - static_cast<std::uint32_t>(rng.below(300));
     std::multimap<Ps, std::uint32_t> expected;  // equal keys keep the order of insertion
-    const int span = pick(1, 50);
+    const int span = pick(1, 50), lanes = pick(0, 4);
     std::uint32_t next = 0;
     Ps now = 0;
     for (int i = 0; i < 600; ++i) {
       if (rng.below(5) < (i < 400 ? 3 : 1)) {
         const Ps t = now + static_cast<Ps>(rng.below(span));
         expected.emplace(t, next);
-        q.push(t, 1, 2, next++);
+        // Lane 0 stands for the plain heap; times in a lane are mostly, not always, in order.
+        const auto lane = static_cast<std::uint32_t>(rng.below(static_cast<std::uint64_t>(lanes) + 1));
+        if (lane == 0)
+          q.push(t, 1, 2, next++);
+        else
+          q.push_lane(lane, t, 1, 2, next++);
       } else if (!expected.empty()) {
         RC_ASSERT(q.top().time == expected.begin()->first);
         const Event e = q.pop();

@@ -144,6 +144,7 @@ struct World {
     task.limits = policy.limits(ResidencyLimits{});
     task.limits.budget =
         static_cast<Bytes>(policy.budget_factor(copies) * profile.layers * profile.experts) * model.expert_bytes();
+    placed.clear();
     policy.place(task, placed);
     directory = std::make_unique<Residency>(package, profile.layers, profile.experts, model.expert_bytes(),
                                             std::vector<Bytes>{});

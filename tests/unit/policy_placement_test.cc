@@ -7,7 +7,7 @@ using namespace policy_test;
 
 namespace {
 
-const std::vector<std::string> kAll{"static", "hydra", "moentwine", "pimoe", "hcrmap"};
+const std::vector<std::string> kAll{"static", "hydra", "moentwine", "pimoe", "hcrmap", "hybrid", "sojourn"};
 
 ModelShape small(int experts, int hidden, int ff) {
   ModelShape m = shape("deepseek-v2-lite");
@@ -47,6 +47,9 @@ TEST_CASE("policy placement: every policy is complete and legal on random shapes
     if (!hbm)
       for (size_t s = 0; s < package.bank_sets.size(); ++s)
         if (package.bank_sets[s].tier == Tier::hbm) w.task.usable[s] = 0;
+    Bytes room = 0;
+    for (Bytes b : w.task.usable) room += b;
+    RC_PRE(room * 0.98 > static_cast<double>(Bytes{layers} * experts * w.model.expert_bytes()));
     for (const std::string& name : kAll) {
       auto policy = make(name);
       w.place(*policy, *rc::gen::element(1.0, 1.3, 2.0));  // place() requires every replica to be legal
