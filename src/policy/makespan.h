@@ -15,7 +15,7 @@
 // neither levelling tokens nor counting activated replicas solves it. Steps:
 //   seed       items by descending work, tile by tile to the option whose fullest machine stays lowest; a few rounds
 //   refine     the fullest machine hands on tiles or whole shares, along a chain of items if the next machine is full
-//              (Ford-Fulkerson on machines); where nothing helps, the next fullest machine is taken
+//              (Ford-Fulkerson on machines); where nothing helps, the next fullest machine is taken, down to 0.9 of it
 //   search     branch and bound over tile splits of the items around the fullest machine, at most `nodes` nodes; exact
 //              when these are all items and the nodes suffice
 //   close      replicas whose tokens fit elsewhere at no cost are not woken
@@ -37,8 +37,8 @@ namespace sojourn {
 
 struct MakespanSettings {
   double launch_s = 0;     ///< fixed compute charge of an activated replica
-  int evaluations = 6000;  ///< moves tried in `refine`
-  int nodes = 3000;        ///< nodes of `search`
+  int evaluations = 2000;  ///< moves tried in `refine`
+  int nodes = 1000;        ///< nodes of `search`
   int neighbourhood = 12;  ///< items of `search`
 };
 

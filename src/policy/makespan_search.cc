@@ -12,8 +12,9 @@ size_t z(int i) { return static_cast<size_t>(i); }
 
 /// Loads are sums that come and go; below this share two of them are equal.
 constexpr double kSame = 1e-9;
-constexpr int kRounds = 4;  ///< of pouring
-constexpr int kDepth = 3;   ///< moves of a chain
+constexpr int kRounds = 4;     ///< of pouring
+constexpr int kDepth = 3;      ///< moves of a chain
+constexpr double kTail = 0.9;  ///< machines below this share of the fullest one are left as the seed has them
 
 }  // namespace
 
@@ -230,7 +231,7 @@ void MakespanDispatcher::refine() {
   seen_.resize(load_.size(), 0);
   while (evaluations_used_ < s_.evaluations) {
     const int m = fullest(true);
-    if (m < 0 || load_[z(m)] <= 0) return;
+    if (m < 0 || load_[z(m)] <= kTail * time()) return;
     if (!relieve(m) && !(m >= chiplets_ + sets_ && relieve_link(m))) frozen_[z(m)] = 1;
   }
 }
