@@ -1,5 +1,7 @@
 // Defaults of the policy interface: a policy that says nothing keeps its placement and uses the first live replica.
-#include "sojourn/policy.h"
+#include <cassert>
+
+#include "policy/policies.h"
 
 namespace sojourn {
 
@@ -13,6 +15,17 @@ void Policy::assign(const PolicyView& view, const LayerTask& task, std::vector<A
     const int first = view.directory->replicas(task.layer, group.expert).front();
     out.push_back({static_cast<int>(g), first, group.tokens});
   }
+}
+
+std::unique_ptr<Policy> make_policy(const std::string& name, const std::map<std::string, Value>& with) {
+  PolicyRegistry registry("policy");
+  register_all_policies(registry);
+  const auto* entry = registry.find(name);
+  assert(entry != nullptr);
+  ParamSet set;
+  for (const Param& p : entry->info.params) set.set(p.name, p.default_value);
+  for (const auto& [key, value] : with) set.set(key, value);
+  return entry->factory(set);
 }
 
 }  // namespace sojourn
