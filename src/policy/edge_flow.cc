@@ -17,7 +17,7 @@ struct Program {
   LinearProgram lp;
   std::vector<int> replica_of;  ///< [column] -1: t
 
-  Program(int devices, const ReplicaTable& table, std::span<const int> tokens, const std::vector<int>& base,
+  Program(int devices, const ReplicaTable& table, const std::vector<int>& units, const std::vector<int>& base,
           double cap) {
     if (cap < 0) {
       lp.add_column(1.0);
@@ -29,12 +29,12 @@ struct Program {
     }
     for (int e = 0; e < table.experts(); ++e) {
       const int first = table.first[z(e)], last = table.first[z(e) + 1];
-      if (last - first < 2 || tokens[z(e)] == 0) continue;
-      const int row = lp.add_row(-kLpInfinity, tokens[z(e)]);
+      if (last - first < 2 || units[z(e)] == 0) continue;
+      const int row = lp.add_row(-kLpInfinity, units[z(e)]);
       for (int r = first + 1; r < last; ++r) {
         const int from = table.device[z(first)], to = table.device[z(r)];
         if (from == to) continue;
-        const int column = lp.add_column(cap < 0 ? 0.0 : 1.0, 0.0, tokens[z(e)]);
+        const int column = lp.add_column(cap < 0 ? 0.0 : 1.0, 0.0, units[z(e)]);
         replica_of.push_back(r);
         lp.add(row, column, 1.0);
         lp.add(from, column, -1.0);
@@ -46,22 +46,24 @@ struct Program {
 
 }  // namespace
 
-EdgeFlow level_by_edges(int devices, const ReplicaTable& table, std::span<const int> tokens) {
+EdgeFlow level_by_edges(int devices, const ReplicaTable& table, std::span<const int> tokens, int unit) {
   EdgeFlow out;
   out.quota.assign(table.device.size(), 0);
-  std::vector<int> base(z(devices), 0);
+  std::vector<int> base(z(devices), 0), units;
   for (int e = 0; e < table.experts(); ++e) {
+    units.push_back((tokens[z(e)] + unit - 1) / unit);
     if (tokens[z(e)] == 0) continue;
     out.quota[z(table.first[z(e)])] = tokens[z(e)];
-    base[z(table.device[z(table.first[z(e)])])] += tokens[z(e)];
+    base[z(table.device[z(table.first[z(e)])])] += units[z(e)];
   }
   out.bound = *std::max_element(base.begin(), base.end());
-  const Program relaxed(devices, table, tokens, base, -1.0);
+  const Program relaxed(devices, table, units, base, -1.0);
   if (relaxed.lp.columns() == 1) return out;
   const LpSolution least = solve(relaxed.lp);
+  assert(least.solved());
   if (!least.solved()) return out;
   out.bound = std::max(least.objective, 0.0);
-  const Program whole(devices, table, tokens, base, std::ceil(out.bound - 1e-6));
+  const Program whole(devices, table, units, base, std::ceil(out.bound - 1e-6));
   const LpSolution flows = solve(whole.lp);
   assert(flows.solved());
   if (!flows.solved()) return out;
@@ -69,7 +71,8 @@ EdgeFlow level_by_edges(int devices, const ReplicaTable& table, std::span<const 
     const int r = whole.replica_of[z(column)];
     const auto e = std::upper_bound(table.first.begin(), table.first.end(), r) - table.first.begin() - 1;
     int& native = out.quota[z(table.first[static_cast<size_t>(e)])];
-    const int n = std::clamp(static_cast<int>(std::lround(flows.x[z(column)])), 0, native);
+    // The broken unit stays native unless the native replica gives all it has.
+    const int n = std::min(static_cast<int>(std::lround(flows.x[z(column)])) * unit, native);
     out.quota[z(r)] = n;
     native -= n;
   }

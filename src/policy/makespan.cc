@@ -42,13 +42,12 @@ void MakespanDispatcher::lay_out() {
     token_link_s_[z(u)] = cost_->token_bytes() / cost_->link_rate(u);
     slowest_ = std::max(slowest_, token_link_s_[z(u)]);
   }
-  if (laid_out_ == &cost_->package() && way_first_.size() == z(chiplets_) * z(chiplets_) + 1) return;
-  laid_out_ = &cost_->package();
+  const Package& package = cost_->package();
   way_.clear();
   way_first_.assign(1, 0);
   for (int s = 0; s < chiplets_; ++s)
     for (int c = 0; c < chiplets_; ++c) {
-      for (const auto route : {laid_out_->route_chiplets(s, c), laid_out_->route_chiplets(c, s)})
+      for (const auto route : {package.route_chiplets(s, c), package.route_chiplets(c, s)})
         way_.insert(way_.end(), route.begin(), route.end());
       way_first_.push_back(static_cast<int>(way_.size()));
     }

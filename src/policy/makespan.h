@@ -144,7 +144,6 @@ class MakespanDispatcher {
   MakespanSettings s_;
   const CostModel* cost_ = nullptr;
   const LayerTask* task_ = nullptr;
-  const Package* laid_out_ = nullptr;
   int chiplets_ = 0, sets_ = 0, links_ = 0, tile_ = 16;
   double slowest_ = 0;  ///< seconds of one token's activation on the slowest link
   ExpertGroups groups_;

@@ -1,7 +1,8 @@
 // LLEP's assignment: the trigger, the cap whenever the replicas allow it (against a max-flow and by hand), the chunk
-// rule.
+// rule. LPLB's linear program on the same cases.
 #include <numeric>
 
+#include "policy/edge_flow.h"
 #include "policy/least_loaded.h"
 #include "policy_fixture.h"
 
@@ -150,4 +151,43 @@ TEST_CASE("llep's layers are levelled better than static's, and never worse than
       if (skew > 0.6) CHECK(measure(w, groups, x).compute < 0.8 * measure(v, groups, y).compute);
     }
   }
+}
+
+TEST_CASE("lplb's largest load is the least there is, so never above an even split's or a least-loaded one's") {
+  Rng rng(4, "lplb");
+  int better = 0;
+  for (int round = 0; round < 500; ++round) {
+    const Case c = random_case(rng, 4);
+    const int unit = rng.below(2) == 0 ? 1 : 16;
+    const EdgeFlow flow = level_by_edges(c.devices, c.table, c.tokens, unit);
+    const auto units = [&](int tokens) { return (tokens + unit - 1) / unit; };
+    std::vector<std::int64_t> mine(c.devices, 0), even(c.devices, 0), least(c.devices, 0);
+    for (int e = 0; e < c.table.experts(); ++e) {
+      const int first = c.table.first[e], n = c.table.first[e + 1] - first;
+      int sum = 0;
+      for (int i = 0; i < n; ++i) {
+        const int q = flow.quota[first + i], d = c.table.device[first + i];
+        REQUIRE(q >= 0);
+        sum += q;
+        mine[d] += units(q);
+        even[d] += units(c.tokens[e] / n + (i < c.tokens[e] % n));
+      }
+      REQUIRE(sum == c.tokens[e]);
+      for (int left = c.tokens[e]; left > 0; left -= unit) {
+        int best = 0;
+        for (int i = 1; i < n; ++i)
+          if (least[c.table.device[first + i]] < least[c.table.device[first + best]]) best = i;
+        ++least[c.table.device[first + best]];
+      }
+    }
+    const auto most = [](const std::vector<std::int64_t>& v) { return *std::max_element(v.begin(), v.end()); };
+    CHECK(most(mine) < flow.bound + 1);
+    CHECK(most(mine) <= most(even));
+    CHECK(most(mine) <= most(least));
+    better += most(mine) < most(even);
+    if (unit > 1) continue;
+    CHECK(feasible(c, most(mine)));
+    if (most(mine) > 0) CHECK_FALSE(feasible(c, most(mine) - 1));
+  }
+  CHECK(better > 200);
 }

@@ -7,7 +7,7 @@ using namespace policy_test;
 
 namespace {
 
-const std::vector<std::string> kRivals{"eplb", "llep", "duplicate-all-hot", "random"};
+const std::vector<std::string> kRivals{"eplb", "llep", "lplb", "makespan", "duplicate-all-hot", "random"};
 
 ModelShape lite() { return shape("deepseek-v2-lite"); }
 

@@ -4,8 +4,8 @@
 //
 // On this substrate [R]: layout, re-planning and its limits are those of `eplb` here (eplb.cc); the original is the
 // oldest live replica, and edges are whatever that layout gives instead of LPLB's fixed topologies (cube, hypercube,
-// torus), so nothing restricts it to groups of devices. Which tokens take an edge is not LPLB's business: those with
-// sources nearest the replica do (dispatch.h).
+// torus), so nothing restricts it to groups of devices; flows are whole tiles. Which tokens take an edge is not LPLB's
+// business: those with sources nearest the replica do (dispatch.h).
 #include "policy/dispatch.h"
 #include "policy/edge_flow.h"
 #include "policy/policies.h"
@@ -32,7 +32,7 @@ class LplbPolicy final : public Policy {
         device_.push_back(view.directory->replica(id).at.chiplet);
       table_.add_expert(device_);
     }
-    const EdgeFlow flow = level_by_edges(view.chiplets, table_, groups_.tokens());
+    const EdgeFlow flow = level_by_edges(view.chiplets, table_, groups_.tokens(), cost_.tile());
     for (int e = 0; e < view.experts; ++e) {
       if (groups_.tokens(e) == 0) continue;
       const auto list = view.directory->replicas(task.layer, e);
