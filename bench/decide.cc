@@ -4,12 +4,14 @@
 //   cache.
 //                 Layouts: hcrmap's and eplb's at 1.3x bytes on the 58 layers of the model;
 //                 512 tokens are a decode step, with little more than a token a group
+//   makespan      the dispatcher of policy `makespan` on the same layers and layouts
 //   assign        the same for whole policies, on 4 layers
 //   slow loop     one decision over 58 x 256 = 14,848 experts, and over the 4 layers a package holds
 #include <benchmark/benchmark.h>
 
 #include "desk.h"
 #include "policy/fast_map.h"
+#include "policy/makespan.h"
 
 namespace {
 
@@ -23,10 +25,11 @@ const Desk& layout(const std::string& name) {
   return name == "eplb" ? eplb : hcrmap;
 }
 
-void fast_mapper(benchmark::State& state, const char* name) {
+/// `map(cost, directory, task, out)` on every layer in turn.
+template <class Map>
+void dispatch(benchmark::State& state, const char* name, const Map& map) {
   const Desk& desk = layout(name);
   const CostModel cost(*desk.view.package, bench::model());
-  FastMapper mapper;
   std::vector<Assignment> out;
   const auto tokens = static_cast<int>(state.range(0));
   std::vector<std::vector<TokenGroup>> routed;
@@ -36,12 +39,21 @@ void fast_mapper(benchmark::State& state, const char* name) {
     for (int e = 0; e < 256; ++e) split += desk.residency->replicas(l, e).size() > 1;
   for (auto _ : state) {
     out.clear();
-    mapper.map(cost, *desk.residency, {layer, routed[static_cast<std::size_t>(layer)]}, out);
+    map(cost, *desk.residency, {layer, routed[static_cast<std::size_t>(layer)]}, out);
     benchmark::DoNotOptimize(out.data());
     layer = (layer + 1) % kLayers;
   }
   state.SetItemsProcessed(state.iterations() * tokens * 8);
   state.counters["split_experts/layer"] = static_cast<double>(split) / kLayers;
+}
+
+void fast_mapper(benchmark::State& state, const char* name) {
+  FastMapper mapper;
+  dispatch(state, name, [&](auto&&... args) { mapper.map(args...); });
+}
+void makespan(benchmark::State& state, const char* name) {
+  MakespanDispatcher dispatcher;
+  dispatch(state, name, [&](auto&&... args) { dispatcher.assign(args...); });
 }
 BENCHMARK_CAPTURE(fast_mapper, hcrmap, "hcrmap")
     ->Arg(2048)
@@ -53,6 +65,16 @@ BENCHMARK_CAPTURE(fast_mapper, eplb, "eplb")
     ->Arg(512)
     ->Unit(benchmark::kMicrosecond)
     ->Name("fast mapper, token-expert pairs, eplb's layout, tokens");
+BENCHMARK_CAPTURE(makespan, hcrmap, "hcrmap")
+    ->Arg(2048)
+    ->Arg(512)
+    ->Unit(benchmark::kMicrosecond)
+    ->Name("makespan dispatcher, token-expert pairs, hcrmap's layout, tokens");
+BENCHMARK_CAPTURE(makespan, eplb, "eplb")
+    ->Arg(2048)
+    ->Arg(512)
+    ->Unit(benchmark::kMicrosecond)
+    ->Name("makespan dispatcher, token-expert pairs, eplb's layout, tokens");
 
 void assign(benchmark::State& state, const char* name) {
   Desk desk(name, bench::package(), 4);
@@ -73,6 +95,8 @@ SOJOURN_ASSIGN(moentwine);
 SOJOURN_ASSIGN(hcrmap);
 SOJOURN_ASSIGN(eplb);
 SOJOURN_ASSIGN(llep);
+SOJOURN_ASSIGN(lplb);
+SOJOURN_ASSIGN(makespan);
 
 void decide(benchmark::State& state, const char* name, const Desk::Options& options = {}) {
   const auto layers = static_cast<int>(state.range(0));
