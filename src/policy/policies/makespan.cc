@@ -69,7 +69,7 @@ class MakespanPolicy final : public Policy {
     const Profile& p = *task.profile;
     const CostModel cost(*task.package, *task.model);
     MakespanDispatcher dispatcher(s_.dispatch);
-    const Rehearsal rehearsal(*task.package, *task.model);
+    const Rehearsal rehearsal(*task.package, *task.model, task.stages_in_turn);
     const auto mapper = [&](const DirectoryView& directory, const LayerTask& layer, std::vector<Assignment>& out) {
       dispatcher.assign(cost, directory, layer, out);
     };
