@@ -39,7 +39,7 @@ void dispatch(benchmark::State& state, const char* name, const Map& map) {
     for (int e = 0; e < 256; ++e) split += desk.residency->replicas(l, e).size() > 1;
   for (auto _ : state) {
     out.clear();
-    map(cost, *desk.residency, {layer, routed[static_cast<std::size_t>(layer)]}, out);
+    map(cost, *desk.residency, LayerTask{layer, routed[static_cast<std::size_t>(layer)]}, out);
     benchmark::DoNotOptimize(out.data());
     layer = (layer + 1) % kLayers;
   }
