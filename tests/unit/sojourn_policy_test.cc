@@ -176,15 +176,28 @@ TEST_CASE("rehearsal: one expert on one chiplet takes its read, its tiles and no
 }
 
 TEST_CASE("sojourn: a few large experts are cut over all chiplets, unless links are slow") {
-  const auto shards_per_expert = [](Package package, int tokens) {
-    World w(std::move(package), shape("mixtral-8x7b"), 2, tokens);
-    auto policy = make("sojourn");
-    w.place(*policy);
-    CHECK(each_slice_once(w, w.placed));
-    return static_cast<double>(w.placed.size()) / (2 * 8);
-  };
-  CHECK(shards_per_expert(table1(), 2048) == 16);
-  CHECK(shards_per_expert(with_links(100'000'000), 2048) < 3);
+  World fast(table1(), shape("mixtral-8x7b"), 2, 2048);
+  fast.place(*make("sojourn"));
+  CHECK(each_slice_once(fast, fast.placed));
+  CHECK(fast.placed.size() == 2 * 8 * 16);
+
+  World slow(with_links(100'000'000), shape("deepseek-v2-lite"), 2, 2048);
+  auto policy = make("sojourn");
+  slow.place(*policy);
+  CHECK(slow.placed.size() > 2 * 64);  // copies, as `whole` makes them
+  for (const PlacedReplica& r : slow.placed) CHECK(r.slice.whole());
+  const auto choice = slow.traffic.window();
+  const auto groups = slow.traffic.groups(choice[0]);
+  std::vector<Assignment> x;
+  policy->assign(slow.view(), {0, groups}, x);
+  std::vector<int> sent(groups.size(), 0);
+  for (const Assignment& a : x) sent[a.group] += a.tokens;
+  for (size_t g = 0; g < groups.size(); ++g) CHECK(sent[g] == groups[g].tokens);
+
+  World alone(with_links(100'000'000), shape("deepseek-v2-lite"), 2, 2048);
+  alone.place(*make("sojourn", {{"whole", std::string("none")}}));
+  CHECK(each_slice_once(alone, alone.placed));
+  CHECK(alone.placed.size() < 2 * 64 * 3);
 }
 
 TEST_CASE("sojourn: every group goes to every shard of its expert") {
