@@ -140,11 +140,7 @@ class SojournPolicy final : public Policy {
     for (const Sample& s : samples)
       for (double n : s.tokens) ideal += cost.tile() * std::ceil(n / cost.tile()) / rate;
     if (s_.whole == "none" || least <= s_.far * ideal) return;
-    PolicyRegistry registry("policy");
-    register_all_policies(registry);
-    const auto* entry = registry.find(s_.whole);
-    auto params = resolve(entry->info.params, {}, {}, s_.whole);
-    std::unique_ptr<Policy> policy = entry->factory(*params);
+    std::unique_ptr<Policy> policy = make_policy(s_.whole, {});
     Profile half = p;  // the same fold as the other candidates
     const DemandTable demand = mean_demand(p, p.windows >= 2 && !p.sample.empty() ? 0 : -1);
     for (size_t i = 0; i < demand.of.size(); ++i) {
@@ -165,7 +161,7 @@ class SojournPolicy final : public Policy {
                                    policy->assign(rehearsal_view(trial, s.layer, d), t, out);
                                  });
     }
-    if (measured < least * (1 - s_.slack)) whole_ = entry->factory(*params);
+    if (measured < least * (1 - s_.slack)) whole_ = make_policy(s_.whole, {});
   }
 
   /// What a mapper sees of one layer, numbered 0 as in the rehearsal's directory.
