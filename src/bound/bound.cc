@@ -4,21 +4,18 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-
-#include "solver/lp.h"
+#include <limits>
 
 namespace sojourn {
 namespace {
 
 constexpr double kExact = 1 - 1e-9;  // the relative error of Rate's fixed point is below this, see units.h
-constexpr double kUs = 1e6;          // ps; the program is written in microseconds and megabytes
-constexpr double kMb = 1e6;
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
 
 bool holds(std::size_t subset, std::size_t tier) { return (subset >> tier & 1U) != 0; }
 
 }  // namespace
-
-double Bound::Layer::least() const { return std::max({0.0, compute, critical, links}); }
 
 BoundResource Bound::Layer::resource() const {
   if (compute >= std::max(critical, links)) return BoundResource::compute;
@@ -35,8 +32,8 @@ Bound::Bound(const Package& package, const TierRates& rates, BoundRules rules)
   set_slices_.assign(package.bank_sets.size(), 0);
   for (std::size_t s = 0; s < package.bank_sets.size(); ++s) {
     const Bytes room = std::max<Bytes>(0, rules_.set_bytes[s]);
-    // Banks hold whole slices; slices differ by a byte at most.
-    const Bytes fit = slice > 0 ? room / slice : std::min<Bytes>(room, 1) << 30;
+    // Banks hold whole slices; slices differ by a byte at most, and those of an expert under 16 B may be empty.
+    const Bytes fit = slice > 0 ? room / slice : Bytes{1} << 30;
     set_slices_[s] = fit;
     const auto t = static_cast<std::size_t>(package.bank_sets[s].tier);
     slices_[t] += fit;
@@ -44,7 +41,7 @@ Bound::Bound(const Package& package, const TierRates& rates, BoundRules rules)
   }
   first_weights();
   last_weights();
-  hop_ = kLpInfinity;
+  hop_ = kNever;
   std::vector<char> first_link(package.links.size(), 0);
   for (int a = 0; a < package.compute_count; ++a)
     for (int b = 0; b < package.compute_count; ++b) {
@@ -102,8 +99,8 @@ void Bound::first_weights() {
     all = all && scarce[t];
   }
   if (all) scarce = {};
-  first_.scarce = kLpInfinity;
-  std::vector<double> route(package_.bank_sets.size(), kLpInfinity);  // least over the chiplets that see the set
+  first_.scarce = kNever;
+  std::vector<double> route(package_.bank_sets.size(), kNever);  // least over the chiplets that see the set
   std::vector<int> seen_by(package_.bank_sets.size(), 0);
   std::vector<char> local(package_.bank_sets.size(), 0), across(package_.bank_sets.size(), 0);
   for (int t = 0; t < kTiers; ++t)
@@ -139,7 +136,7 @@ void Bound::first_weights() {
     }
   }
   for (std::vector<double>* v : {&first_.any, &first_.common}) {
-    v->resize(std::max(v->size(), chiplets), kLpInfinity);
+    v->resize(std::max(v->size(), chiplets), kNever);
     std::sort(v->begin(), v->end());
     v->resize(chiplets);
   }
@@ -147,7 +144,7 @@ void Bound::first_weights() {
 
 void Bound::last_weights() {
   for (std::size_t q = 1; q < TierRates::kSubsets; ++q) {
-    double least = kLpInfinity;
+    double least = kNever;
     for (int t = 0; t < kTiers; ++t) {
       if (!holds(q, static_cast<std::size_t>(t))) continue;
       for (int c = 0; c < package_.compute_count; ++c)
@@ -159,7 +156,7 @@ void Bound::last_weights() {
             if (!rates_.links[q])
               for (int u : package_.route_chiplets(set.owner, c))
                 tail += static_cast<double>(package_.links[static_cast<std::size_t>(u)].latency);
-            tail += static_cast<double>(least_tile_work(set.owner != c)) / rates_of_cores_.front() * kExact - 1;
+            tail += static_cast<double>(least_tile_work(set.owner != c)) / rates_of_cores_.front() * kExact - 2;
           } else if (rates_.links[q]) {
             tail = 0;
           }
@@ -172,7 +169,7 @@ void Bound::last_weights() {
 
 double Bound::start_to_end(double work, const std::vector<double>& first) const {
   // Only the chiplets that start before the end take part: the least over how many they are.
-  double best = kLpInfinity, rate = 0, lost = 0;
+  double best = kNever, rate = 0, lost = 0;
   for (std::size_t n = 0; n < first.size() && !std::isinf(first[n]); ++n) {
     rate += rates_of_cores_[n];
     lost += rates_of_cores_.back() * first[n];
@@ -205,7 +202,7 @@ void Bound::add(const BoundDemand& d) {
     for (std::size_t i = 0; i + replicas < by_source.size(); ++i) moved += by_source[i];
     away = true;
   }
-  double combine = kLpInfinity;
+  double combine = kNever;
   for (std::size_t c = 0; c < d.aggregated.size(); ++c)
     if (d.aggregated[c] > 0)
       combine = std::min(
@@ -216,11 +213,12 @@ void Bound::add(const BoundDemand& d) {
   if (active > 0) {
     const double fastest = rates_of_cores_.front();
     const double jobs = static_cast<double>(active) * kSlices * static_cast<double>(replicas);
-    layer.bytes = static_cast<double>(active) * static_cast<double>(rules_.expert_bytes);
+    layer.program.bytes = static_cast<double>(active) * static_cast<double>(rules_.expert_bytes);
     // Half a picosecond a read of a bank, of which no expert needs more than its slices, and a tile on a link.
-    layer.rounding = 1 + 0.5 * kSlices * static_cast<double>(active);
-    layer.link_rounding =
-        layer.rounding + 0.5 * static_cast<double>(active * (kSlices + tiles(kSlices, rules_.expert_bytes, true)));
+    layer.program.rounding = 1 + 0.5 * kSlices * static_cast<double>(active);
+    layer.program.link_rounding =
+        layer.program.rounding +
+        0.5 * static_cast<double>(active * (kSlices + tiles(kSlices, rules_.expert_bytes, true)));
     const double macs = static_cast<double>(work) * kExact - 0.5 * jobs * fastest;
     layer.credit = macs / core_rate_ >= first_.common.back() && first_.scarce < first_.common.back();
     layer.compute = start_to_end(std::max(0.0, macs), layer.credit ? first_.common : first_.any) - 1;
@@ -237,18 +235,21 @@ void Bound::add(const BoundDemand& d) {
       layer.links = 2 * tokens * static_cast<double>(rules_.token_bytes) / out_rate_ * kExact - tokens;
     }
   }
-  layers_.push_back(layer);
+  layer.program.least = std::max({0.0, layer.compute, layer.critical, layer.links});
+  for (std::size_t q = 1; q < TierRates::kSubsets; ++q) layer.program.tail[q] = std::min(tail_[q], layer.program.least);
+  for (const int n : *d.demand) layer.used.push_back(n > 0);
+  layers_.push_back(std::move(layer));
 }
 
 double Bound::limit(std::size_t subset, double duration) const {
   return std::max(0.0, rates_.bytes_per_s[subset] * 1e-12 * (duration - tail_[subset]));
 }
 
-bool Bound::admits(const std::vector<double>& durations) const {
+bool Bound::admits() const {
   // Farthest tier first, so that near capacity is kept for layers that need it. Enough, not necessary.
   std::array<double, kTiers> room = capacity_;
-  for (std::size_t l = 0; l < layers_.size(); ++l) {
-    double left = layers_[l].bytes;
+  for (const Layer& layer : layers_) {
+    double left = layer.program.bytes;
     std::array<double, kTiers> y{};
     for (std::size_t t = kTiers; t-- > 0;) {
       double most = std::min(room[t], left);
@@ -256,7 +257,7 @@ bool Bound::admits(const std::vector<double>& durations) const {
         if (!holds(q, t)) continue;
         double others = 0;
         for (std::size_t o = 0; o < kTiers; ++o) others += holds(q, o) ? y[o] : 0;
-        most = std::min(most, limit(q, durations[l]) - others);
+        most = std::min(most, limit(q, layer.program.least) - others);
       }
       y[t] = std::max(0.0, most);
       room[t] -= y[t];
@@ -267,77 +268,14 @@ bool Bound::admits(const std::vector<double>& durations) const {
   return true;
 }
 
-double Bound::program(std::vector<BoundResource>& resources) const {
-  LinearProgram lp;
-  struct Row {
-    int row;
-    std::size_t subset;
-  };
-  std::vector<std::vector<Row>> rows(layers_.size());
-  std::array<int, kTiers> capacity_row{};
-  for (std::size_t t = 0; t < kTiers; ++t) capacity_row[t] = lp.add_row(-kLpInfinity, capacity_[t] / kMb);
-  double slowest = kLpInfinity;  // of the tiers, for an upper limit of D that no optimum passes
-  for (std::size_t t = 0; t < kTiers; ++t)
-    if (capacity_[t] > 0) slowest = std::min(slowest, rates_.bytes_per_s[std::size_t{1} << t] * 1e-12);
-  for (std::size_t l = 0; l < layers_.size(); ++l) {
-    const Layer& layer = layers_[l];
-    const double bytes = layer.bytes * kExact / kMb, most = layer.least() + tail_.back() + 1e6;
-    const int d = lp.add_column(1, layer.least() / kUs,
-                                (most + kTiers * (layer.bytes / slowest + layer.link_rounding + 1e9)) / kUs);
-    const int need = lp.add_row(bytes, kLpInfinity);
-    std::array<int, kTiers> y{};
-    for (std::size_t t = 0; t < kTiers; ++t) {
-      y[t] = lp.add_column(0, 0, capacity_[t] > 0 ? bytes : 0);
-      lp.add(need, y[t], 1);
-      lp.add(capacity_row[t], y[t], 1);
-    }
-    for (std::size_t q = 1; q < TierRates::kSubsets; ++q) {
-      const double rate = rates_.bytes_per_s[q] * 1e-12 * kUs / kMb;  // MB/us
-      if (rate <= 0) continue;
-      double apart = 0;
-      for (std::size_t t = 0; t < kTiers; ++t)
-        if (holds(q, t)) apart += rates_.bytes_per_s[std::size_t{1} << t];
-      if ((q & (q - 1)) != 0 && rates_.bytes_per_s[q] >= apart * kExact) continue;  // the single tiers say as much
-      const double tail = std::min(tail_[q], layer.least());
-      // sum y - F D <= -F (delta - rounding)
-      const double rounding = rates_.links[q] ? layer.link_rounding : layer.rounding;
-      const int row = lp.add_row(-kLpInfinity, -rate * (tail - rounding) / kUs);
-      for (std::size_t t = 0; t < kTiers; ++t)
-        if (holds(q, t)) lp.add(row, y[t], 1);
-      lp.add(row, d, -rate);
-      rows[l].push_back({row, q});
-    }
-  }
-  const LpSolution s = solve(lp);
-  if (s.price.empty()) return 0;
-  std::size_t fullest = kTiers;
-  for (std::size_t t = 0; t < kTiers; ++t) {
-    const auto price = [&](std::size_t tier) { return s.price[static_cast<std::size_t>(capacity_row[tier])]; };
-    if (price(t) * capacity_[t] < -1e-6 * kMb &&
-        (fullest == kTiers || price(t) * capacity_[t] < price(fullest) * capacity_[fullest]))
-      fullest = t;
-  }
-  for (std::size_t l = 0; l < layers_.size(); ++l) {
-    double most = 0;
-    std::size_t subset = 0;
-    for (const Row& r : rows[l])
-      if (const double w = -s.price[static_cast<std::size_t>(r.row)] * rates_.bytes_per_s[r.subset]; w > most) {
-        most = w;
-        subset = r.subset;
-      }
-    if (subset == 0 || (!s.x.empty() && s.x[l * (kTiers + 1)] * kUs <= layers_[l].least() * (1 + 1e-9))) continue;
-    if (fullest < kTiers) {
-      resources[l] =
-          static_cast<BoundResource>(static_cast<int>(BoundResource::sram_capacity) + static_cast<int>(fullest));
-    } else if (rates_.links[subset]) {
-      resources[l] = BoundResource::links;
-    } else {
-      int tier = 0;
-      while (!holds(subset, static_cast<std::size_t>(tier))) ++tier;
-      resources[l] = static_cast<BoundResource>(static_cast<int>(BoundResource::sram_bandwidth) + tier);
-    }
-  }
-  return dual_bound(lp, s.price, 0) * kUs;
+Program Bound::program(int windows) const {
+  Program p;
+  p.rates = &rates_;
+  p.capacity = capacity_;
+  p.expert_bytes = static_cast<double>(rules_.expert_bytes);
+  p.windows = windows;
+  p.moved = static_cast<double>(rules_.updates_max) * windows * p.expert_bytes;
+  return p;
 }
 
 double Bound::credit() const {
@@ -356,18 +294,51 @@ double Bound::credit() const {
 
 WindowBound Bound::window() {
   WindowBound out;
-  double fixed = 0, least = 0;
-  std::vector<double> durations;
+  double fixed = -credit(), least = 0;
   for (const Layer& l : layers_) {
     fixed += l.fixed;
-    durations.push_back(l.least());
-    least += durations.back();
+    least += l.program.least;
     out.resources.push_back(l.resource());
   }
-  if (!admits(durations)) least = std::max(least, program(out.resources));
-  out.latency = static_cast<Ps>(std::max(0.0, std::floor(fixed + least * kExact - credit()) - 1));
+  if (!admits()) {
+    std::vector<ProgramLayer> layers;
+    for (const Layer& l : layers_) layers.push_back(l.program);
+    least = std::max(least, solve_program(program(1), layers, out.resources));
+  }
+  out.latency = static_cast<Ps>(std::max(0.0, std::floor(fixed + least * kExact) - 1));
+
+  ++run_.windows;
+  run_.latency += out.latency;
+  run_.fixed += fixed;
+  run_.resources = out.resources;
+  run_.layers.resize(std::max(run_.layers.size(), layers_.size()));
+  for (std::size_t l = 0; l < layers_.size(); ++l) {
+    const ProgramLayer& add = layers_[l].program;
+    ProgramLayer& sum = run_.layers[l];
+    sum.least += add.least;
+    sum.bytes += add.bytes;
+    sum.rounding += add.rounding;
+    sum.link_rounding += add.link_rounding;
+    for (std::size_t q = 0; q < TierRates::kSubsets; ++q) sum.tail[q] += add.tail[q];
+    sum.uses.resize(std::max(sum.uses.size(), layers_[l].used.size()), 0);
+    for (std::size_t e = 0; e < layers_[l].used.size(); ++e) sum.uses[e] += layers_[l].used[e];
+  }
   layers_.clear();
   return out;
+}
+
+WindowBound Bound::run() const {
+  WindowBound out{run_.latency, {}};
+  const auto changes = [&](const ProgramLayer& l) {
+    return std::any_of(l.uses.begin(), l.uses.end(), [&](int n) { return n > 0 && n < run_.windows; });
+  };
+  // Where every window uses the same experts, one residency serves all and the windows' bounds say everything.
+  if (run_.windows < 2 || std::none_of(run_.layers.begin(), run_.layers.end(), changes)) return out;
+  std::vector<BoundResource> resources = run_.resources;
+  const double sum = solve_program(program(run_.windows), run_.layers, resources);
+  const double latency = std::floor(run_.fixed + sum * kExact) - 1;
+  if (latency <= static_cast<double>(out.latency)) return out;
+  return {static_cast<Ps>(latency), std::move(resources)};
 }
 
 WindowBound layer_bound(const Package& package, const BoundRules& rules, const BoundDemand& layer) {

@@ -17,6 +17,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "bound/program.h"
+#include "bound/resource.h"
 #include "bound/tier_rates.h"
 #include "sojourn/package.h"
 #include "sojourn/residency.h"
@@ -31,6 +33,7 @@ struct BoundRules {
   Macs macs_per_token = 0, combine_macs_per_token = 0;
   int layers = 1;                ///< MoE layers that share the package
   int replicas_max = 1;          ///< R^max: copies of any one slice
+  int updates_max = 0;           ///< U^max a window
   bool events = true;            ///< executed by the event engine; false: the closed form, which has no first tile
   std::vector<Bytes> set_bytes;  ///< [bank set] free for experts
 };
@@ -42,22 +45,6 @@ struct BoundDemand {
   std::vector<int> aggregated;                ///< [chiplet] expert outputs combined there
   Ps gate = 0;
 };
-
-/// What sets a layer's bound.
-enum class BoundResource : std::uint8_t {
-  compute,
-  sram_bandwidth,
-  hbm_bandwidth,
-  dram_bandwidth,
-  sram_capacity,
-  hbm_capacity,
-  dram_capacity,
-  links,
-  critical_group
-};
-inline constexpr std::array<const char*, 9> kBoundResourceNames = {
-    "compute",      "sram bandwidth", "hbm bandwidth", "dram bandwidth", "sram capacity",
-    "hbm capacity", "dram capacity",  "links",         "critical group"};
 
 struct WindowBound {
   Ps latency = 0;
@@ -71,15 +58,16 @@ class Bound {
   void add(const BoundDemand& layer);
   /// The bound of the layers added since the last call.
   [[nodiscard]] WindowBound window();
+  /// The bound of the sum of all windows so far, whose residency only migrations change: not below the sum of theirs.
+  [[nodiscard]] WindowBound run() const;
 
  private:
   struct Layer {
     double fixed = 0;  ///< gate and combine, ps
     double compute = 0, critical = 0, links = 0;
-    double bytes = 0;                        ///< A_l S
-    double rounding = 0, link_rounding = 0;  ///< ps
-    bool credit = false;                     ///< `compute` assumes that no chiplet starts from a scarce tier
-    [[nodiscard]] double least() const;
+    bool credit = false;     ///< `compute` assumes that no chiplet starts from a scarce tier
+    std::vector<char> used;  ///< [expert]
+    ProgramLayer program;
     [[nodiscard]] BoundResource resource() const;
   };
   struct First {                 ///< least time from the end of the gate to a chiplet's first weights
@@ -92,8 +80,8 @@ class Bound {
   void last_weights();
   [[nodiscard]] double start_to_end(double work, const std::vector<double>& first) const;
   [[nodiscard]] double limit(std::size_t subset, double duration) const;
-  [[nodiscard]] bool admits(const std::vector<double>& durations) const;
-  [[nodiscard]] double program(std::vector<BoundResource>& resources) const;
+  [[nodiscard]] bool admits() const;
+  [[nodiscard]] Program program(int windows) const;
   [[nodiscard]] double credit() const;
   [[nodiscard]] int tiles(int slices, Bytes bytes, bool remote) const;
   [[nodiscard]] Bytes least_tile(bool remote) const;
@@ -112,6 +100,15 @@ class Bound {
   double hop_ = 0;       ///< least time of one token to another chiplet, ps
   double out_rate_ = 0;  ///< all first links of routes between compute chiplets, bytes a picosecond
   std::vector<Layer> layers_;
+
+  struct Run {
+    int windows = 0;
+    Ps latency = 0;    ///< sum of the windows' bounds
+    double fixed = 0;  ///< sum of gates and combines, less credits
+    std::vector<ProgramLayer> layers;
+    std::vector<BoundResource> resources;  ///< of the last window
+  };
+  Run run_;
 };
 
 /// The bound of a single layer that has the package to itself.

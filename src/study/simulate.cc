@@ -103,6 +103,7 @@ Result<RunResult> simulate(const Scenario& scenario, const std::function<std::un
   if (r.windows > 1)
     r.latency_ps_ci95 = static_cast<Ps>(student_t95(r.windows - 1) * std::sqrt(variance / (r.windows - 1) / r.windows));
 
+  for (auto& stage : stages) stage->finish();
   StageTotals sum;
   std::int64_t layers = 0;
   double replicas = 0;

@@ -51,6 +51,7 @@ BoundRules StageRun::bound_rules() const {
   r.combine_macs_per_token = model.hidden;
   r.layers = stage_.moe_count;
   r.replicas_max = limits_.replicas_max;
+  r.updates_max = limits_.updates_max;
   r.events = scenario_.network == NetworkKind::packet;
   for (std::size_t s = 0; s < package_.bank_sets.size(); ++s)
     r.set_bytes.push_back(residency_.free_bytes(static_cast<int>(s)));
@@ -328,6 +329,15 @@ Ps StageRun::serve(int w, bool scored) {
   observe_demand();
   close_window(duration, scored);
   return duration;
+}
+
+void StageRun::finish() {
+  const WindowBound run = bound_.run();
+  assert(run.latency <= totals_.moe);
+  if (run.resources.empty()) return;
+  totals_.bound = run.latency;
+  totals_.bound_by.clear();
+  for (const BoundResource r : run.resources) ++totals_.bound_by[kBoundResourceNames[static_cast<std::size_t>(r)]];
 }
 
 void StageRun::observe_demand() {

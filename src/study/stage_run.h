@@ -60,6 +60,9 @@ class StageRun final : private ExecutorListener {
   /// Serves window w (index into the plan) and returns how long it took on this package.
   Ps serve(int w, bool scored);
 
+  /// After the last window: the bound of the whole run.
+  void finish();
+
   void set_spans(SpanSink* spans) { executor_.set_spans(spans, index_); }
   [[nodiscard]] const StageTotals& totals() const { return totals_; }
   [[nodiscard]] std::int64_t events() const { return executor_.events() + closed_events_; }
