@@ -111,7 +111,12 @@ LpSolution solve_linear(const LinearProgram& p, const LpLimits& limits) {
                   finite(p.lower).data(), finite(p.upper).data(), p.cost.data(), finite(p.row_lower).data(),
                   finite(p.row_upper).data());
   if (limits.seconds > 0) Clp_setMaximumSeconds(model.get(), limits.seconds);
-  Clp_initialSolve(model.get());
+  // Small programs spend most of their time in presolve; the dual simplex starts at once where costs are not negative.
+  const bool small = p.columns() <= 500 && std::all_of(p.cost.begin(), p.cost.end(), [](double c) { return c >= 0; });
+  if (small)
+    Clp_dual(model.get(), 0);
+  else
+    Clp_initialSolve(model.get());
   LpSolution s;
   const int status = Clp_status(model.get());
   if (Clp_isProvenPrimalInfeasible(model.get())) {
