@@ -7,7 +7,7 @@ other=${SOJOURN_CLANG_BINARY:-}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 run() { # binary threads out
-  "$1" compare --models deepseek-v2-lite,mixtral-8x7b --windows 6 --mix drift --threads "$2" --quiet --json "$scratch/$3"
+  "$1" compare --models deepseek-v2-lite,mixtral-8x7b --policies all --windows 3 --mix drift --threads "$2" --quiet --json "$scratch/$3"
   sed -E -i 's/"wall_s": *[0-9.eE+-]+/"wall_s": 0/g' "$scratch/$3"
 }
 run "$binary" 1 a
