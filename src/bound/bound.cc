@@ -178,29 +178,40 @@ double Bound::start_to_end(double work, const std::vector<double>& first) const 
   return std::isinf(best) ? 0 : best;
 }
 
+namespace {
+
+/// Tokens whose source cannot hold their expert: all but those of the `replicas` largest sources of each expert.
+std::int64_t must_travel(const BoundDemand& d, std::size_t chiplets, std::size_t replicas) {
+  std::int64_t moved = 0;
+  std::vector<int> by_source;
+  const std::size_t experts = d.demand->size();
+  for (std::size_t e = 0; e < experts; ++e) {
+    by_source.clear();
+    for (std::size_t c = 0; c < chiplets; ++c)
+      if (const int from = (*d.sources)[c * experts + e]; from > 0) by_source.push_back(from);
+    if (by_source.size() <= replicas) continue;
+    std::sort(by_source.begin(), by_source.end());
+    for (std::size_t i = 0; i + replicas < by_source.size(); ++i) moved += by_source[i];
+  }
+  return moved;
+}
+
+}  // namespace
+
 void Bound::add(const BoundDemand& d) {
   Layer layer;
-  std::int64_t active = 0, most = 0, moved = 0;
+  std::int64_t active = 0, most = 0, tokens = 0;
   Macs work = 0;
   const Macs tile = package_.tile_tokens;
   const auto chiplets = static_cast<std::size_t>(package_.compute_count);
   const auto replicas = static_cast<std::size_t>(std::max(1, rules_.replicas_max));
-  bool away = false;
-  std::vector<int> by_source;
   for (std::size_t e = 0; e < d.demand->size(); ++e) {
     const int n = (*d.demand)[e];
     if (n == 0) continue;
     ++active;
     most = std::max<std::int64_t>(most, n);
     work += rules_.macs_per_token * tile * ((n + tile - 1) / tile);
-    if (d.sources == nullptr || replicas >= chiplets) continue;
-    by_source.clear();
-    for (std::size_t c = 0; c < chiplets; ++c)
-      if (const int from = (*d.sources)[c * d.demand->size() + e]; from > 0) by_source.push_back(from);
-    if (by_source.size() <= replicas) continue;
-    std::sort(by_source.begin(), by_source.end());
-    for (std::size_t i = 0; i + replicas < by_source.size(); ++i) moved += by_source[i];
-    away = true;
+    tokens += n;
   }
   double combine = kNever;
   for (std::size_t c = 0; c < d.aggregated.size(); ++c)
@@ -228,11 +239,16 @@ void Bound::add(const BoundDemand& d) {
     const std::int64_t share = (most + spread - 1) / spread;
     const double start = std::isinf(first_.any.front()) ? 0 : first_.any.front();
     layer.critical = start + static_cast<double>(slice * ((share + tile - 1) / tile)) / fastest * kExact - 2;
-    if (away && !std::isinf(hop_))
-      layer.critical = std::max(layer.critical, 2 * (hop_ - 1) + static_cast<double>(slice) / fastest * kExact - 2);
-    if (moved > 0 && out_rate_ > 0) {
-      const auto tokens = static_cast<double>(moved);
-      layer.links = 2 * tokens * static_cast<double>(rules_.token_bytes) / out_rate_ * kExact - tokens;
+    // Tokens that must travel matter only where all of them would outweigh the rest.
+    const double hops = 2 * (hop_ - 1) + static_cast<double>(slice) / fastest * kExact - 2;
+    const auto links = [&](std::int64_t n) {
+      return static_cast<double>(n) * (2 * static_cast<double>(rules_.token_bytes) / out_rate_ * kExact - 1);
+    };
+    if (d.sources != nullptr && replicas < chiplets && out_rate_ > 0 &&
+        std::max(hops, links(tokens)) > std::max(layer.compute, layer.critical)) {
+      const std::int64_t moved = must_travel(d, chiplets, replicas);
+      if (moved > 0 && !std::isinf(hop_)) layer.critical = std::max(layer.critical, hops);
+      if (moved > 0) layer.links = links(moved);
     }
   }
   layer.program.least = std::max({0.0, layer.compute, layer.critical, layer.links});
