@@ -6,6 +6,7 @@
 //                 512 tokens are a decode step, with little more than a token a group
 //   makespan      the dispatcher of policy `makespan` on the same layers and layouts
 //   assign        the same for whole policies, on 4 layers
+//   layout        the placement before the first window
 //   slow loop     one decision over 58 x 256 = 14,848 experts, and over the 4 layers a package holds
 #include <benchmark/benchmark.h>
 
@@ -97,6 +98,24 @@ SOJOURN_ASSIGN(eplb);
 SOJOURN_ASSIGN(llep);
 SOJOURN_ASSIGN(lplb);
 SOJOURN_ASSIGN(makespan);
+SOJOURN_ASSIGN(sojourn);
+
+/// A whole layout before the first window; sojourn and makespan rehearse candidates in it.
+void layout(benchmark::State& state, const char* name) {
+  Desk desk(name, bench::package(), 4);
+  std::vector<PlacedReplica> out;
+  for (auto _ : state) {
+    out.clear();
+    make_policy(name, {})->place(desk.task, out);
+    benchmark::DoNotOptimize(out.data());
+  }
+}
+#define SOJOURN_LAYOUT(name) \
+  BENCHMARK_CAPTURE(layout, name, #name)->Unit(benchmark::kMillisecond)->Name("layout, 4 layers of 256 experts, " #name)
+SOJOURN_LAYOUT(eplb);
+SOJOURN_LAYOUT(hcrmap);
+SOJOURN_LAYOUT(makespan);
+SOJOURN_LAYOUT(sojourn);
 
 void decide(benchmark::State& state, const char* name, const Desk::Options& options = {}) {
   const auto layers = static_cast<int>(state.range(0));

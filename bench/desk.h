@@ -78,6 +78,7 @@ struct Desk {
   int layers;
   Profile profile;
   ResidencyLimits limits;
+  PlacementTask task;
   Pressure pressure;
   std::unique_ptr<Policy> policy;
   std::unique_ptr<Residency> residency;
@@ -112,13 +113,18 @@ struct Desk {
     limits.budget = static_cast<Bytes>(layers * 256 * policy->budget_factor(1.3)) * model().expert_bytes();
     residency =
         std::make_unique<Residency>(p, layers, 256, model().expert_bytes(), std::vector<Bytes>(p.bank_sets.size()));
-    PlacementTask task{&p, &model(), &profile, limits, {}, Mode::prefill, 2048, 1};
+    task.package = &p;
+    task.model = &model();
+    task.profile = &profile;
+    task.limits = limits;
+    task.tokens = 2048;
+    task.seed = 1;
     for (std::size_t s = 0; s < p.bank_sets.size(); ++s)
       task.usable.push_back(residency->free_bytes(static_cast<int>(s)));
     std::vector<PlacedReplica> placed;
     policy->place(task, placed);
     for (const PlacedReplica& r : placed)
-      if (!residency->place(r.layer, r.expert, r.at)) std::abort();
+      if (!residency->place(r.layer, r.expert, r.at, r.slice)) std::abort();
     pressure.load = 0.6;
     pressure.chiplet_load.assign(16, 0.5);
     pressure.link_util.assign(p.links.size(), 0.2);
