@@ -121,7 +121,8 @@ class Policy {
   virtual void place(const PlacementTask& task, std::vector<PlacedReplica>& out) = 0;
   /// Slow loop: residency actions for window `view.window`; illegal ones are refused and counted.
   virtual void decide(const PolicyView& view, std::vector<Action>& out);
-  /// Fast loop: every token of every group to a live replica of its expert. Default: first live replica.
+  /// Fast loop: every token of every group to a live replica of its expert (shards: to
+  /// replicas that hold every slice once). Default: the oldest that do.
   virtual void assign(const PolicyView& view, const LayerTask& task, std::vector<Assignment>& out);
   /// Limits this policy works under; receives the common ones. Default: unchanged.
   virtual ResidencyLimits limits(ResidencyLimits common) const { return common; }

@@ -25,6 +25,7 @@ struct Slice {
   std::uint8_t first = 0, count = kSlices;
   bool operator==(const Slice&) const = default;
   [[nodiscard]] bool whole() const { return count == kSlices; }
+  [[nodiscard]] bool valid() const { return count > 0 && end() <= kSlices; }
   [[nodiscard]] int end() const { return first + count; }
   [[nodiscard]] bool overlaps(const Slice& o) const { return first < o.end() && o.first < end(); }
   /// This slice's part of a quantity of the whole expert (bytes, MACs); parts of a partition sum to the whole exactly.
@@ -85,7 +86,7 @@ class DirectoryView {
   virtual ~DirectoryView() = default;
   [[nodiscard]] virtual int layers() const = 0;
   [[nodiscard]] virtual int experts() const = 0;
-  /// Ids of the live replicas of (layer, expert), oldest first; together they hold every slice.
+  /// Ids of the live replicas of (layer, expert), oldest first; some of them hold every slice exactly once.
   [[nodiscard]] virtual std::span<const int> replicas(int layer, int expert) const = 0;
   [[nodiscard]] virtual const Replica& replica(int id) const = 0;
   [[nodiscard]] virtual std::uint32_t version() const = 0;

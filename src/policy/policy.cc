@@ -1,7 +1,9 @@
-// Defaults of the policy interface: a policy that says nothing keeps its placement and uses the first live replica.
+// Defaults of the policy interface: a policy that says nothing keeps its placement and uses the first live replica, or
+// the first shards that make up the expert.
 #include <cassert>
 
 #include "policy/policies.h"
+#include "residency/residency.h"
 
 namespace sojourn {
 
@@ -13,7 +15,12 @@ void Policy::assign(const PolicyView& view, const LayerTask& task, std::vector<A
     const TokenGroup& group = task.groups[g];
     if (group.tokens <= 0) continue;
     const int first = view.directory->replicas(task.layer, group.expert).front();
-    out.push_back({static_cast<int>(g), first, group.tokens});
+    if (view.directory->replica(first).slice.whole()) {
+      out.push_back({static_cast<int>(g), first, group.tokens});
+    } else {
+      for (int id : slice_cover(*view.directory, task.layer, group.expert))
+        out.push_back({static_cast<int>(g), id, group.tokens});
+    }
   }
 }
 

@@ -55,9 +55,9 @@ Verdict legal(const Action& action, const Residency& state, const ResidencyLimit
     return Verdict::too_young;
   const Slice slice = names_replica ? state.replica(action.replica).slice : action.slice;
   if (action.kind == ActionKind::evict)
-    return state.copies(action.layer, action.expert, slice, action.replica).second > 0 ? Verdict::ok
-                                                                                       : Verdict::last_replica;
-  if (slice.count == 0 || slice.end() > kSlices) return Verdict::bad_reference;
+    return slice_cover(state, action.layer, action.expert, action.replica).empty() ? Verdict::last_replica
+                                                                                   : Verdict::ok;
+  if (!slice.valid()) return Verdict::bad_reference;
 
   const Package& package = state.package();
   if (action.to.chiplet < 0 || action.to.chiplet >= package.compute_count) return Verdict::bad_location;

@@ -56,6 +56,27 @@ std::pair<int, int> Residency::copies(int layer, int expert, Slice of, int witho
   return {*most, *least};
 }
 
+std::vector<int> slice_cover(const DirectoryView& directory, int layer, int expert, int without) {
+  // next[i]: the oldest replica that starts at slice i and whose end can be followed to the last slice.
+  std::array<int, kSlices> next;
+  next.fill(-1);
+  const std::span<const int> live = directory.replicas(layer, expert);
+  for (int i = kSlices - 1; i >= 0; --i)
+    for (int id : live) {
+      const Slice s = directory.replica(id).slice;
+      if (id == without || s.first != i) continue;
+      if (s.end() < kSlices && next[static_cast<std::size_t>(s.end())] < 0) continue;
+      next[static_cast<std::size_t>(i)] = id;
+      break;
+    }
+  std::vector<int> cover;
+  for (int i = 0; i < kSlices && next[static_cast<std::size_t>(i)] >= 0;) {
+    cover.push_back(next[static_cast<std::size_t>(i)]);
+    i = directory.replica(cover.back()).slice.end();
+  }
+  return cover;
+}
+
 bool Residency::has_pending(int layer, int expert) const { return pending_of_[key(layer, expert)] != 0; }
 
 int Residency::allocate(int layer, int expert, const Location& at, Slice slice, ReplicaState state) {
@@ -92,7 +113,7 @@ void Residency::free_slot(int id) {
 }
 
 bool Residency::place(int layer, int expert, const Location& at, Slice slice) {
-  if (!fits(at.bank_set, slice)) return false;
+  if (!slice.valid() || !fits(at.bank_set, slice)) return false;
   for (int id : replicas(layer, expert))
     if (replica(id).at == at && replica(id).slice.overlaps(slice)) return false;
   const int id = allocate(layer, expert, at, slice, ReplicaState::live);

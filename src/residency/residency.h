@@ -21,7 +21,7 @@ enum class Verdict : std::uint8_t {
   bad_location,     ///< bank set not visible from the chiplet, or of another tier
   same_location,    ///< a live or pending replica of the expert is there already
   wrong_direction,  ///< promote to a farther tier, demote to a nearer one
-  last_replica,     ///< (28) lower bound
+  last_replica,     ///< (28) lower bound: the others do not hold every slice exactly once
   replicas_max,     ///< (28) upper bound
   budget,           ///< (29)
   capacity,         ///< (30)
@@ -64,7 +64,8 @@ class Residency final : public DirectoryView {
   /// Copies of the slice of (layer, expert) that has most, and fewest; `without`: a replica not to count, or -1.
   [[nodiscard]] std::pair<int, int> copies(int layer, int expert, Slice of = {}, int without = -1) const;
 
-  /// Publishes a replica without a migration (initial placement). False if it does not fit or is there already.
+  /// Publishes a replica without a migration (initial placement). False if it does not fit, is there already or holds
+  /// no slice.
   [[nodiscard]] bool place(int layer, int expert, const Location& at, Slice slice = {});
   /// Reserves the pending region of a legal promote, demote or relocate. Returns the pending replica's id.
   int begin(const Action& action);
@@ -107,6 +108,11 @@ class Residency final : public DirectoryView {
   Bytes live_bytes_ = 0, pending_copy_bytes_ = 0, held_bytes_ = 0;  ///< held: live + pending + draining
   std::int64_t held_ = 0;                                           ///< entries
 };
+
+/// Live replicas of (layer, expert) that hold every slice exactly once, in slice order, older ones first; empty when no
+/// choice of them does. A copy of every slice is not enough: halves that overlap would serve some slice of a token
+/// twice. `without`: a replica not to use, or -1.
+[[nodiscard]] std::vector<int> slice_cover(const DirectoryView& directory, int layer, int expert, int without = -1);
 
 /// What (40) needs to know of the window before.
 struct LinkUse {

@@ -93,7 +93,7 @@ Result<bool> StageRun::place(const std::string& policy_name) {
                     fmt::format("{}: the placement gives expert {} more than {} replicas", policy_name, e,
                                 limits_.replicas_max),
                     "raise --replicas-max");
-      else if (residency_.copies(l, e).second == 0)
+      else if (slice_cover(residency_, l, e).empty())
         return fail(where, "policies",
                     fmt::format("{}: expert {} of layer {} of {} was left without a replica of all its weights",
                                 policy_name, e, stage_.first_moe + l, scenario_.model.name),

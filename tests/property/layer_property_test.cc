@@ -10,9 +10,11 @@ namespace {
 struct RandomLayer {
   Layer layer;
   std::vector<int> demand;
+  int copies = 0;  ///< of whole experts, however they are cut
 };
 
-/// Experts with one to three replicas anywhere, whole or cut into up to three shards, tokens from any source.
+/// Experts with one to three copies anywhere, each whole, cut into single slices or cut at random, tokens from any
+/// source.
 RandomLayer random_layer(const Package& p, Rng& rng) {
   RandomLayer out;
   Layer& l = out.layer;
@@ -33,8 +35,12 @@ RandomLayer random_layer(const Package& p, Rng& rng) {
         pieces.emplace_back(c, 1 + static_cast<int>(rng.below(40)));
         tokens += pieces.back().second;
       }
+      ++out.copies;
+      const bool single = rng.below(6) == 0;
       for (int first = 0; first < kSlices;) {
-        const int count = rng.below(2) ? kSlices - first : 1 + static_cast<int>(rng.below(kSlices - first));
+        const int count = single         ? 1
+                          : rng.below(2) ? kSlices - first
+                                         : 1 + static_cast<int>(rng.below(kSlices - first));
         const Location at = usable_location(p, rng);
         const int job = l.job(at.tier, at.chiplet, at.bank_set);
         l.jobs[job].slice = {static_cast<std::uint8_t>(first), static_cast<std::uint8_t>(count)};
@@ -45,6 +51,21 @@ RandomLayer random_layer(const Package& p, Rng& rng) {
     out.demand.push_back(tokens);
   }
   return out;
+}
+
+/// What a layer must carry and compute however its experts are cut: from the demand alone.
+void check_conserved(const RandomLayer& r, const Ledger& ledger) {
+  const LayerWork& w = r.layer.work;
+  Macs macs = 0;
+  for (const int tokens : r.demand) macs += tokens * w.macs_per_token;
+  RC_ASSERT(ledger.macs == macs);
+  Bytes foreground = 0, vectors = 0;
+  for (const BankLoad& b : ledger.bank_sets) foreground += b.foreground;
+  RC_ASSERT(foreground == r.copies * w.expert_bytes);
+  RC_ASSERT(ledger.requested[static_cast<std::size_t>(Traffic::memory)] == foreground);
+  for (const Piece& piece : r.layer.pieces) vectors += piece.tokens * w.token_bytes;
+  RC_ASSERT(ledger.requested[static_cast<std::size_t>(Traffic::dispatch)] == vectors);
+  RC_ASSERT(ledger.requested[static_cast<std::size_t>(Traffic::gather)] == vectors);
 }
 
 Ps lower_bound(const Package& p, const TierRates& rates, const RandomLayer& r, bool events) {
@@ -105,6 +126,8 @@ TEST_CASE(
         RC_ASSERT(listener.done.size() == r.layer.jobs.size());
         RC_ASSERT(std::adjacent_find(listener.done.begin(), listener.done.end()) == listener.done.end());
         const Ledger& ledger = ex.ledger();
+        check_conserved(r, ledger);
+        check_conserved(r, closed_ledger);
         for (int k = 0; k < kTraffic; ++k) {
           Bytes on_links = 0;
           for (const LinkLoad& u : ledger.links) on_links += u.bytes[k];
@@ -121,6 +144,7 @@ TEST_CASE(
           RC_ASSERT(ledger.bank_sets[s].foreground == closed_ledger.bank_sets[s].foreground);
           RC_ASSERT(ledger.bank_sets[s].busy <= took);
         }
+        RC_ASSERT(ledger.core_busy == closed_ledger.core_busy);
         for (const Ps busy : ledger.core_busy) RC_ASSERT(busy <= took);
       }
     }

@@ -1,4 +1,5 @@
-// Random action sequences on the residency substrate: whatever legal() lets through keeps (1), (2), (28)-(30).
+// Random action sequences on the residency substrate, with whole experts and shards: whatever legal() lets through
+// keeps (1), (2), (28)-(30), and every slice of every expert lives somewhere.
 #include "random_package.h"
 #include "residency/residency.h"
 
@@ -9,6 +10,36 @@ namespace {
 struct Flight {
   int pending, retire, source;
 };
+
+/// A run of slices: the whole expert as often as not.
+Slice random_slice(Rng& rng) {
+  if (rng.below(2)) return {};
+  const int first = static_cast<int>(rng.below(kSlices));
+  return {static_cast<std::uint8_t>(first), static_cast<std::uint8_t>(1 + rng.below(kSlices - first))};
+}
+
+/// Lays out an expert in one piece or cut at random; false if a piece found no room.
+bool place_expert(Residency& r, int layer, int expert, Rng& rng) {
+  const bool whole = rng.below(3) == 0;
+  for (int first = 0; first < kSlices;) {
+    const int count = whole ? kSlices : 1 + static_cast<int>(rng.below(kSlices - first));
+    const Slice slice{static_cast<std::uint8_t>(first), static_cast<std::uint8_t>(count)};
+    bool placed = false;
+    for (int attempt = 0; !placed && attempt < 50; ++attempt)
+      placed = r.place(layer, expert, usable_location(r.package(), rng), slice);
+    if (!placed) return false;
+    first += count;
+  }
+  return true;
+}
+
+/// Every slice exactly once by some choice of replicas: tried by brute force, from the first slice on.
+bool serves(const Residency& r, std::span<const int> ids, int slice) {
+  if (slice == kSlices) return true;
+  for (int id : ids)
+    if (r.replica(id).slice.first == slice && serves(r, ids, r.replica(id).slice.end())) return true;
+  return false;
+}
 
 }  // namespace
 
@@ -22,11 +53,8 @@ TEST_CASE("residency: no legal sequence breaks capacity, replica counts, the bud
     for (std::size_t s = 0; s < p.bank_sets.size(); ++s) fixed.push_back(static_cast<Bytes>(rng.below(20)));
     Residency r(p, layers, experts, size, fixed);
     for (int l = 0; l < layers; ++l)
-      for (int e = 0; e < experts; ++e) {
-        bool placed = false;
-        for (int attempt = 0; !placed && attempt < 50; ++attempt) placed = r.place(l, e, usable_location(p, rng));
-        if (!placed) return;  // too small a package for this model
-      }
+      for (int e = 0; e < experts; ++e)
+        if (!place_expert(r, l, e, rng)) return;  // too small a package for this model
     ResidencyLimits limits;
     limits.replicas_max = pick(1, 4);
     limits.budget = size * (layers * experts + pick(0, 6));
@@ -50,6 +78,7 @@ TEST_CASE("residency: no legal sequence breaks capacity, replica counts, the bud
         a.replica = rng.below(3) == 0 ? -1 : live[rng.below(live.size())];
         if (rng.below(8) == 0) a.replica = static_cast<int>(rng.below(r.slot_count()));
         a.to = random_location(p, rng);
+        a.slice = random_slice(rng);
         if (legal(a, r, limits, window, 0, {}) == Verdict::ok && a.kind != ActionKind::retain) {
           if (a.kind == ActionKind::evict) {
             r.retire(a.replica);
@@ -59,6 +88,10 @@ TEST_CASE("residency: no legal sequence breaks capacity, replica counts, the bud
             RC_ASSERT(r.replica(source).state == ReplicaState::live);
             const int pending = r.begin(a);
             RC_ASSERT(r.replica(pending).state == ReplicaState::pending);
+            const Slice from = r.replica(source).slice, to = r.replica(pending).slice;
+            RC_ASSERT(from.first <= to.first);
+            RC_ASSERT(from.end() >= to.end());
+            RC_ASSERT(to == (a.replica < 0 ? a.slice : from));
             r.acquire(source, window);
             flights.push_back({pending, a.replica, source});
           }
@@ -87,14 +120,19 @@ TEST_CASE("residency: no legal sequence breaks capacity, replica counts, the bud
       std::vector<Bytes> used;
       for (std::size_t s = 0; s < fixed.size(); ++s)
         used.push_back((fixed[s] + p.bank_sets[s].count - 1) / p.bank_sets[s].count);
-      int count = 0, live_count = 0;
+      int live_count = 0;
+      Bytes held_bytes = 0, live_bytes = 0;
       for (int id = 0; id < r.slot_count(); ++id) {
         const Replica& replica = r.replica(id);
         if (replica.state == ReplicaState::free) continue;
-        ++count;
-        live_count += replica.state == ReplicaState::live;
+        const Bytes bytes = size * replica.slice.end() / kSlices - size * replica.slice.first / kSlices;
+        held_bytes += bytes;
+        if (replica.state == ReplicaState::live) {
+          ++live_count;
+          live_bytes += bytes;
+        }
         const int n = p.bank_sets[replica.at.bank_set].count;
-        used[replica.at.bank_set] += (size + n - 1) / n;
+        used[replica.at.bank_set] += (bytes + n - 1) / n;
       }
       for (std::size_t s = 0; s < used.size(); ++s) {
         const BankSet& set = p.bank_sets[s];
@@ -102,22 +140,35 @@ TEST_CASE("residency: no legal sequence breaks capacity, replica counts, the bud
         for (int b = 0; b < set.count; ++b)
           RC_ASSERT(used[s] <= std::max(p.banks[set.first_bank + b].usable(), (fixed[s] + set.count - 1) / set.count));
       }
-      RC_ASSERT(r.resident_bytes() == count * size);
+      RC_ASSERT(r.resident_bytes() == held_bytes);
+      RC_ASSERT(r.live_bytes() == live_bytes);
       RC_ASSERT(r.live_count() == live_count);
       RC_ASSERT(r.budget_bytes() <= limits.budget);
       RC_ASSERT(r.migrations_in_flight() == static_cast<int>(flights.size()));
       for (int l = 0; l < layers; ++l)
         for (int e = 0; e < experts; ++e) {
           const auto ids = r.replicas(l, e);
-          RC_ASSERT(!ids.empty());
-          RC_ASSERT(static_cast<int>(ids.size()) <= limits.replicas_max);
+          RC_ASSERT(serves(r, ids, 0));
+          std::vector<int> copies(kSlices);
           for (std::size_t i = 0; i < ids.size(); ++i) {
             const Replica& replica = r.replica(ids[i]);
             RC_ASSERT(replica.state == ReplicaState::live);  // never a pending one
             RC_ASSERT(replica.layer == l);
             RC_ASSERT(replica.expert == e);
-            for (std::size_t j = 0; j < i; ++j) RC_ASSERT(!(r.replica(ids[j]).at == replica.at));
+            for (std::size_t j = 0; j < i; ++j)
+              RC_ASSERT(!(r.replica(ids[j]).at == replica.at && r.replica(ids[j]).slice.overlaps(replica.slice)));
+            for (int s = replica.slice.first; s < replica.slice.end(); ++s) ++copies[s];
           }
+          const auto [least, most] = std::minmax_element(copies.begin(), copies.end());
+          RC_ASSERT(*least >= 1);
+          RC_ASSERT(*most <= limits.replicas_max);
+          RC_ASSERT(r.copies(l, e) == std::pair(*most, *least));
+          int next = 0;
+          for (int id : slice_cover(r, l, e)) {
+            RC_ASSERT(r.replica(id).slice.first == next);
+            next = r.replica(id).slice.end();
+          }
+          RC_ASSERT(next == kSlices);
         }
       for (std::size_t i = 0; i < held.size(); ++i) {
         const Replica& replica = r.replica(held[i]);
