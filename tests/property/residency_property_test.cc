@@ -11,24 +11,23 @@ struct Flight {
   int pending, retire, source;
 };
 
-/// A run of slices: the whole expert as often as not.
-Slice random_slice(Rng& rng) {
-  if (rng.below(2)) return {};
-  const int first = static_cast<int>(rng.below(kSlices));
-  return {static_cast<std::uint8_t>(first), static_cast<std::uint8_t>(1 + rng.below(kSlices - first))};
+/// A run of slices from `first` that ends on the grid of `unit` slices: coarse grids let runs of different replicas
+/// meet, so that covers change with what is copied and evicted.
+Slice random_slice(int first, int unit, Rng& rng) {
+  const int count = unit * (1 + static_cast<int>(rng.below((kSlices - first) / unit)));
+  return {static_cast<std::uint8_t>(first), static_cast<std::uint8_t>(count)};
 }
 
 /// Lays out an expert in one piece or cut at random; false if a piece found no room.
-bool place_expert(Residency& r, int layer, int expert, Rng& rng) {
+bool place_expert(Residency& r, int layer, int expert, int unit, Rng& rng) {
   const bool whole = rng.below(3) == 0;
   for (int first = 0; first < kSlices;) {
-    const int count = whole ? kSlices : 1 + static_cast<int>(rng.below(kSlices - first));
-    const Slice slice{static_cast<std::uint8_t>(first), static_cast<std::uint8_t>(count)};
+    const Slice slice = whole ? Slice{} : random_slice(first, unit, rng);
     bool placed = false;
     for (int attempt = 0; !placed && attempt < 50; ++attempt)
       placed = r.place(layer, expert, usable_location(r.package(), rng), slice);
     if (!placed) return false;
-    first += count;
+    first = slice.end();
   }
   return true;
 }
@@ -45,25 +44,25 @@ bool serves(const Residency& r, std::span<const int> ids, int slice) {
 
 TEST_CASE("residency: no legal sequence breaks capacity, replica counts, the budget or the publication protocol") {
   CHECK(rc::check("random sequences", [] {
-    const int layers = pick(1, 3), experts = pick(1, 6);
+    const int layers = pick(1, 3), experts = pick(1, 6), unit = 1 << pick(0, 3);
     const Bytes size = pick(1, 300);
-    const Package p = random_package(size * pick(1, 12));
+    const Package p = random_package(size * pick(1, 40));
     Rng rng(static_cast<std::uint64_t>(pick(0, 1 << 20)), "residency");
     std::vector<Bytes> fixed;
     for (std::size_t s = 0; s < p.bank_sets.size(); ++s) fixed.push_back(static_cast<Bytes>(rng.below(20)));
     Residency r(p, layers, experts, size, fixed);
     for (int l = 0; l < layers; ++l)
       for (int e = 0; e < experts; ++e)
-        if (!place_expert(r, l, e, rng)) return;  // too small a package for this model
+        if (!place_expert(r, l, e, unit, rng)) return;  // too small a package for this model
     ResidencyLimits limits;
     limits.replicas_max = pick(1, 4);
-    limits.budget = size * (layers * experts + pick(0, 6));
+    limits.budget = size * (layers * experts + pick(0, 12));
     limits.updates_max = 1000;
     limits.age_min = pick(0, 2);
     std::vector<Flight> flights;
     std::vector<int> held;  // replicas with a group in flight
     std::vector<std::pair<int, int>> owner;
-    for (int step = 0; step < 120; ++step) {
+    for (int step = 0; step < 200; ++step) {
       const std::uint32_t version = r.version();
       const int window = step / 4;
       const int op = static_cast<int>(rng.below(10));
@@ -77,8 +76,9 @@ TEST_CASE("residency: no legal sequence breaks capacity, replica counts, the bud
         a.expert = expert;
         a.replica = rng.below(3) == 0 ? -1 : live[rng.below(live.size())];
         if (rng.below(8) == 0) a.replica = static_cast<int>(rng.below(r.slot_count()));
-        a.to = random_location(p, rng);
-        a.slice = random_slice(rng);
+        a.to = rng.below(4) ? usable_location(p, rng) : random_location(p, rng);
+        if (a.kind == ActionKind::promote && rng.below(2)) a.replica = -1;
+        if (rng.below(2)) a.slice = random_slice(unit * static_cast<int>(rng.below(kSlices / unit)), unit, rng);
         if (legal(a, r, limits, window, 0, {}) == Verdict::ok && a.kind != ActionKind::retain) {
           if (a.kind == ActionKind::evict) {
             r.retire(a.replica);
