@@ -271,3 +271,66 @@ TEST_CASE("a placement that overfills, leaves an expert out or breaks the budget
   CHECK(attempt({{0, 0, kNear}, {0, 1, kFar}, {0, 0, kFar}}).find("budget") != std::string::npos);
   CHECK(attempt({{0, 0, kNear}, {0, 1, {Tier::sram, 0, 1}}}).find("does not fit") != std::string::npos);
 }
+
+namespace {
+
+constexpr Slice kLow{0, 8}, kHigh{8, 8};
+
+std::function<std::unique_ptr<Policy>()> placed_as(
+    std::vector<PlacedReplica> placement, std::function<void(const PolicyView&, std::vector<Action>&)> decide = {}) {
+  return [=] {
+    auto p = std::make_unique<Scripted>();
+    p->on_place = [=](const PlacementTask&, std::vector<PlacedReplica>& out) { out = placement; };
+    p->on_decide = decide;
+    return p;
+  };
+}
+
+}  // namespace
+
+TEST_CASE("shards: both experts halved over both chiplets, a window to the picosecond") {
+  const Package p = duo().build();
+  const RunResult r =
+      run(*duo_scenario(p, 1),
+          placed_as({{0, 0, kNear, kLow}, {0, 0, kFar, kHigh}, {0, 1, kNear, kLow}, {0, 1, kFar, kHigh}}));
+  // A half is 20 B in 2 tiles and 80 MACs. c1 streams expert 0's half first, but its 2 tokens arrive at 21000 from the
+  // gate, when both tiles of expert 1's (own tokens, weights at 15100 and 20100) hold the cores until 95100. Then 80000
+  // more, 21000 back, and 4 partial sums of 4 MACs.
+  CHECK(r.window_ps == std::vector<Ps>{2'000 + 16'000 + 95'100 + 80'000 + 21'000 + 16'000});
+  CHECK(r.bytes_memory == 80);
+  CHECK(r.bytes_dispatch == 2 * 4 * 8);  // every token to both halves
+  CHECK(r.bytes_gather == 2 * 4 * 8);
+  CHECK(r.resident_bytes_max == 80);
+  CHECK(r.load_max_over_mean == 1.0);
+}
+
+TEST_CASE("shards: a migration moves a shard's bytes") {
+  const Package p = duo().build();
+  const RunResult r = run(*duo_scenario(p, 2), placed_as({{0, 0, kFar}, {0, 1, kNear, kLow}, {0, 1, kNear, kHigh}},
+                                                         [](const PolicyView& v, std::vector<Action>& out) {
+                                                           const int high = v.directory->replicas(0, 1)[1];
+                                                           if (v.window == 1)
+                                                             out.push_back({ActionKind::relocate, 0, 1, high, kFar});
+                                                         }));
+  CHECK(r.relocate == 1);
+  CHECK(r.bytes_migration == 20 / 2);  // mean of two windows
+  CHECK(r.bytes_memory == 80);
+}
+
+TEST_CASE("shards: a placement that holds every slice, but no set of replicas with each once, is an error") {
+  const Package p = duo().build();
+  Scenario settings;
+  settings.copies = 2.0;
+  const auto s = scenario(tiny_model(1, 2, 1, 4, 5), p,
+                          tiny_trace(tiny_model(1, 2, 1, 4, 5), 8, 4, [](int, int t, int) { return t % 2; }),
+                          windows(1), settings);
+  const auto attempt = [&](std::vector<PlacedReplica> more) {
+    more.push_back({0, 1, kFar});
+    auto r = simulate(*s, placed_as(more), "scripted", nullptr, 0, [] { return false; });
+    return r ? std::string() : r.error().diagnostics.text();
+  };
+  const PlacedReplica low{0, 0, kNear, kLow}, overlap{0, 0, kFar, {4, 12}};
+  CHECK(attempt({low, overlap}).find("left without a replica") != std::string::npos);
+  CHECK(attempt({low, overlap, {0, 0, kNear, kHigh}}).empty());
+  CHECK(attempt({low, {0, 0, kFar, {8, 9}}}).find("does not fit") != std::string::npos);
+}
