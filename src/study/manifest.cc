@@ -22,7 +22,8 @@ const std::vector<std::string>& assumptions() {
       "weights are read once per active replica and layer execution; the first tile gates compute, the rest overlaps",
       "a replica is striped over the banks of its tier on a chiplet",
       "replicas of a chiplet take turns on all its cores; unequal tiles (16 tokens) lower utilisation",
-      "a shard (a run of an expert's 16 slices) is sent whole activations and returns whole partial sums; the vectors of "
+      "a shard (a run of an expert's 16 slices) is sent whole activations and returns whole partial sums; the vectors "
+      "of "
       "a token's several experts on one chiplet are not merged",
       "token i of a window sits on chiplet i mod |C| after attention and is aggregated there",
       "non-routed work (attention, shared experts, dense blocks, LM head) is spread evenly and bounded by compute or "
