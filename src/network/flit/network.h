@@ -20,7 +20,7 @@
 //   An output VC is free again in the cycle after its tail won the switch.
 // Assumptions: one flit a cycle a link; no pipeline stalls but those above; sinks never refuse.
 // Sources: Dally, Towles, "Principles and Practices of Interconnection Networks", 2004, ch. 16-19; Peh, Dally, "A delay
-// model and speculative architecture for pipelined routers", HPCA 2001. Pointer and speculation rules were settled by
+// model and speculative architecture for pipelined routers", HPCA 2001. Pointer and speculation rules are confirmed by
 // replaying packet traces of a public simulator (tests/reference).
 //
 // State is kept in flat arrays, request sets in one machine word a router. A router, or a source, that can do nothing
