@@ -50,6 +50,12 @@ struct CheckArgs {
 };
 int check(const CheckArgs& args);
 
+struct ValidateArgs {
+  std::string reference, json;
+  bool quiet = false;
+};
+int validate_network(const ValidateArgs& args);
+
 struct TraceArgs {
   std::string format, output, json;
   std::vector<std::string> inputs, params;

@@ -258,6 +258,18 @@ int run(int argc, char** argv) {
   app->add_option("files", check_args.files, "Files")->required()->type_name("FILE");
   json_option(app, check_args.json);
 
+  CLI::App* validate = root.add_subcommand("validate", "Put the models beside recorded data of other simulators");
+  ValidateArgs validate_args;
+  app = add(validate, "network", "Run every row of a folder of network reference data through the flit network",
+            "  sojourn validate network --reference noc/ --json errors.json\n",
+            [&] { return validate_network(validate_args); });
+  app->add_option("--reference", validate_args.reference,
+                  "Folder with open_loop.csv, batch.csv, traces/ ...; any of them")
+      ->required()
+      ->type_name("DIR");
+  json_option(app, validate_args.json);
+  app->add_flag("--quiet,-q", validate_args.quiet, "No tables, no progress");
+
   CLI::App* trace = root.add_subcommand("trace", "Import, inspect, check, export and generate router traces");
   TraceArgs import_args, info_args, trace_check_args, export_args, synth_args;
   app = add(trace, "import", "Turn recorded router output into a trace container",

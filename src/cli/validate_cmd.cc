@@ -1,0 +1,73 @@
+// validate network: the flit network beside recorded simulator data.
+#include <fmt/format.h>
+
+#include <thread>
+
+#include "cli/commands.h"
+#include "cli/io.h"
+#include "cli/values.h"
+#include "study/validate_network.h"
+
+namespace sojourn::cli {
+
+int validate_network(const ValidateArgs& args) {
+  if (auto fine = check_writable(args.json, "--json"); !fine) return report(fine.error());
+  TerminalProgress progress(args.quiet);
+  catch_interrupt();
+  const int threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  auto result = sojourn::validate_network(args.reference, 1, threads, progress);
+  progress.clear();
+  if (!result) return report(result.error());
+  if (interrupted()) return kInterrupted;
+
+  std::string text =
+      fmt::format("{:<12}{:>8}{:>14}{:>12}{:>12}\n", "quantity", "cases", "median error", "95 %", "largest");
+  for (const ValidationSummary& s : result->summary())
+    text += fmt::format("{:<12}{:>8}{:>13.3f}%{:>11.3f}%{:>11.3f}%\n", s.quantity, s.n, 100 * s.median_abs,
+                        100 * s.p95_abs, 100 * s.max_abs);
+  if (!result->speed.empty())
+    text += fmt::format("\n{:<30}{:>20}{:>18}\n", "speed", "flit-router-hops/s", "times reference");
+  for (const ValidationSpeed& s : result->speed)
+    text += fmt::format("{:<30}{:>20.3g}{:>18.1f}\n", printable(s.id), s.hops_per_s,
+                        s.reference_hops_per_s > 0 ? s.hops_per_s / s.reference_hops_per_s : 0.0);
+  TextOutput(args.json, args.quiet).write(text);
+  if (args.json.empty()) return kDone;
+
+  JsonWriter w;
+  begin_document(w, "sojourn.validate/1");
+  w.key("cases").begin_array();
+  for (const ValidationCase& c : result->cases)
+    w.begin_object()
+        .field("file", c.file)
+        .field("id", c.id)
+        .field("quantity", c.quantity)
+        .field("reference", c.reference)
+        .field("measured", c.measured)
+        .field("rel_error", c.error())
+        .end_object();
+  w.end_array().key("summary").begin_object();
+  for (const ValidationSummary& s : result->summary())
+    w.key(s.quantity)
+        .begin_object()
+        .field("n", static_cast<std::int64_t>(s.n))
+        .field("median_abs", s.median_abs)
+        .field("p95_abs", s.p95_abs)
+        .field("max_abs", s.max_abs)
+        .end_object();
+  w.end_object().key("speed").begin_object();
+  for (const ValidationSpeed& s : result->speed)
+    w.key(s.id)
+        .begin_object()
+        .field("load", s.load)
+        .field("flit_router_hops_per_s", s.hops_per_s)
+        .field("cycles_per_s", s.cycles_per_s)
+        .field("reference_flit_router_hops_per_s", s.reference_hops_per_s)
+        .field("reference_cycles_per_s", s.reference_cycles_per_s)
+        .end_object();
+  w.end_object();
+  end_document(w, "validate network");
+  if (auto written = write_output(args.json, "--json", w.text()); !written) return report(written.error());
+  return kDone;
+}
+
+}  // namespace sojourn::cli
