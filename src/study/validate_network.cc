@@ -113,6 +113,8 @@ struct Plan {
   Diagnostics problems;
   std::vector<Job> jobs;
 
+  /// Of the next row: rows with equal draws would all err to the same side.
+  [[nodiscard]] std::uint64_t row_seed() const { return seed + 1'000'003 * (jobs.size() + 1); }
   [[nodiscard]] bool has(const std::string& file) const { return std::filesystem::exists(folder + "/" + file); }
   Table open(const std::string& file) { return {folder + "/" + file, problems}; }
 };
@@ -134,7 +136,7 @@ void plan_open_loop(Plan& plan, const std::string& file) {
     OpenLoop run = run_of(t, i, "offered");
     run.warm_up = static_cast<Cycle>(t.number(i, "warmup_cycles", 0, kLongest));
     run.measured = static_cast<Cycle>(t.number(i, "measured_cycles", 1, kLongest));
-    run.seed = plan.seed + static_cast<std::uint64_t>(t.integer(i, "seed", 0, 1 << 30));
+    run.seed = plan.row_seed();
     const bool stable = t.text(i, "saturated") == "0";
     if (!stable && t.text(i, "mode") == "latency") continue;  // on the knee: latencies without a level
     run.drain = stable;
@@ -172,7 +174,7 @@ void plan_saturation(Plan& plan) {
     OpenLoop run = run_of(t, i, "max_stable_offered");
     run.warm_up = 9000;
     run.measured = 30000;
-    run.seed = plan.seed;
+    run.seed = plan.row_seed();
     const double lowest = t.maybe(i, "low_load_plat").value_or(0), step = *high - *low;
     const std::string id = t.setting(i);
     plan.jobs.emplace_back([=]() mutable -> Cases {
@@ -213,7 +215,7 @@ void plan_batch(Plan& plan) {
     const flit::Pattern pattern = t.pattern(i);
     const int k = t.integer(i, "k", 1, 32), flits = t.integer(i, "packet_size", 1, 1 << 20),
               packets = t.integer(i, "packets_per_node", 1, 1'000'000);
-    const std::uint64_t seed = plan.seed + static_cast<std::uint64_t>(t.integer(i, "seed", 0, 1 << 30));
+    const std::uint64_t seed = plan.row_seed();
     const std::string id =
         fmt::format("{} x {} seed {}", t.setting(i), t.text(i, "packets_per_node"), t.text(i, "seed"));
     const auto makespan = t.maybe(i, "makespan_cycles"), nlat = t.maybe(i, "nlat_avg");
