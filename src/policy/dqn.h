@@ -65,6 +65,7 @@ class DqnScan {
   SlowSettings s_;
   const CostModel* cost_ = nullptr;
   const PolicyView* view_ = nullptr;
+  const class Residency* residency_ = nullptr;
   int seen_window_ = -1, observed_ = 0, turn_ = 0;
   std::vector<double> slow_;              ///< [layer][expert] slow mean of demand
   std::vector<double> promise_, smooth_;  ///< [layer] best gain and J when last searched

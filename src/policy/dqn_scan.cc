@@ -72,6 +72,9 @@ const std::vector<std::string>& dqn_feature_names() {
 void DqnScan::observe(const CostModel& cost, const PolicyView& view) {
   cost_ = &cost;
   view_ = &view;
+  // The simulator's directory: legal() needs its ledger, which the narrow view does not show.
+  residency_ = dynamic_cast<const Residency*>(view.directory);
+  assert(residency_ != nullptr);
   const size_t n = static_cast<size_t>(view.layers) * static_cast<size_t>(view.experts);
   if (slow_.size() != n) {
     slow_ = view.profile->demand;
@@ -141,7 +144,7 @@ void DqnScan::propose(const CostModel& cost, const PolicyView& view, SlowState& 
 double DqnScan::layer(int l, std::vector<SlowCandidate>& out) {
   const auto experts = static_cast<size_t>(view_->experts), row = static_cast<size_t>(l) * experts;
   slow_plan_.build(*cost_, *view_->directory, l, std::span<const double>(slow_).subspan(row, experts));
-  recent_plan_.build(*cost_, *view_->directory, l, view_->ewma.subspan(row, experts));
+  recent_plan_.build_beside(slow_plan_, view_->ewma.subspan(row, experts));
   smooth_[static_cast<size_t>(l)] = slow_plan_.smooth();
   if (unit_ <= 0) unit_ = std::max(1e-30, slow_plan_.smooth());
   targets();
@@ -211,18 +214,17 @@ void DqnScan::targets() {
 /// Replicas on a chiplet or bank set by the tokens they get, most (or fewest) first.
 void DqnScan::busiest(bool by_bank, int where, bool coldest, size_t most, std::vector<Held>& out) const {
   const size_t from = out.size();
-  for (int e = 0; e < view_->experts; ++e) {
-    const auto at = slow_plan_.at(e);
-    const auto tokens = slow_plan_.tokens(e);
-    for (size_t i = 0; i < at.size(); ++i) {
-      if ((by_bank ? at[i].bank_set : at[i].chiplet) != where || tokens[i] <= 0) continue;
-      const double key = coldest ? -tokens[i] : tokens[i];
-      if (out.size() - from == most && key <= out.back().key) continue;
-      if (out.size() - from == most) out.pop_back();
-      size_t k = out.size();
-      out.push_back({e, static_cast<int>(i), key});
-      for (; k > from && out[k - 1].key < key; --k) std::swap(out[k - 1], out[k]);
-    }
+  const auto places = slow_plan_.places();
+  const auto tokens = slow_plan_.shares();
+  for (size_t p = 0; p < places.size(); ++p) {
+    if ((by_bank ? places[p].bank_set : places[p].chiplet) != where || tokens[p] <= 0) continue;
+    const double key = coldest ? -tokens[p] : tokens[p];
+    if (out.size() - from == most && (most == 0 || key <= out.back().key)) continue;
+    if (out.size() - from == most) out.pop_back();
+    const int e = slow_plan_.owner()[p];
+    size_t k = out.size();
+    out.push_back({e, static_cast<int>(p) - slow_plan_.first(e), key});
+    for (; k > from && out[k - 1].key < key; --k) std::swap(out[k - 1], out[k]);
   }
 }
 
@@ -250,12 +252,14 @@ void DqnScan::copies(int l, std::vector<SlowCandidate>& out) {
     if (static_cast<int>(at.size()) >= std::min(view_->limits->replicas_max, WhatIf::kReplicas)) continue;
     const Target* best = nullptr;
     double most = 0;
+    slow_plan_.lift(h.expert);
     for (const Target& t : targets_) {
       if (!t.room || std::any_of(at.begin(), at.end(), [&](const Location& a) { return a.chiplet == t.at.chiplet; }))
         continue;
-      const double gain = slow_plan_.gain(h.expert, with(h.expert, -1, &t.at));
+      const double gain = slow_plan_.lifted_gain(with(h.expert, -1, &t.at));
       if (gain > most) most = gain, best = &t;
     }
+    slow_plan_.drop();
     if (best == nullptr) continue;
     if (budget_left_ > 0)
       add(ActionKind::promote, l, h.expert, -1, best->at, out);
@@ -284,15 +288,17 @@ void DqnScan::moves(int l, std::vector<SlowCandidate>& out) {
     const Location here = at[static_cast<size_t>(h.index)];
     const Target *best = nullptr, *full = nullptr;
     double most = 0, wanted = 0;
+    slow_plan_.lift(h.expert);
     for (const Target& t : targets_) {
       bool taken = t.at == here;
       for (size_t i = 0; i < at.size(); ++i)
         taken = taken || (static_cast<int>(i) != h.index && at[i].chiplet == t.at.chiplet);
       if (taken) continue;
-      const double gain = slow_plan_.gain(h.expert, with(h.expert, h.index, &t.at));
+      const double gain = slow_plan_.lifted_gain(with(h.expert, h.index, &t.at));
       if (t.room && gain > most) most = gain, best = &t;
       if (!t.room && gain > wanted) wanted = gain, full = &t;
     }
+    slow_plan_.drop();
     if (best != nullptr) {
       const ActionKind kind = best->at.tier < here.tier   ? ActionKind::promote
                               : best->at.tier > here.tier ? ActionKind::demote
@@ -315,11 +321,13 @@ void DqnScan::make_room(int l, const Location& full, double waiting, std::vector
   const Location from = slow_plan_.at(h.expert)[static_cast<size_t>(h.index)];
   const Location* best = nullptr;
   double least = -1e300;
+  slow_plan_.lift(h.expert);
   for (const Target& t : targets_) {
     if (!t.room || t.at.tier <= from.tier) continue;
-    const double gain = slow_plan_.gain(h.expert, with(h.expert, h.index, &t.at));
+    const double gain = slow_plan_.lifted_gain(with(h.expert, h.index, &t.at));
     if (gain > least) least = gain, best = &t.at;
   }
+  slow_plan_.drop();
   if (best != nullptr) add(ActionKind::demote, l, h.expert, h.index, *best, out);
 }
 
@@ -327,17 +335,16 @@ void DqnScan::make_room(int l, const Location& full, double waiting, std::vector
 void DqnScan::evictions(int l, std::vector<SlowCandidate>& out) {
   constexpr size_t kLooked = 24, kKept = 3;
   std::vector<Held> held;
-  for (int e = 0; e < view_->experts; ++e) {
-    const auto tokens = slow_plan_.tokens(e);
-    if (tokens.size() < 2) continue;
-    for (size_t i = 0; i < tokens.size(); ++i) {
-      const double key = -tokens[i];
-      if (held.size() == kLooked && key <= held.back().key) continue;
-      if (held.size() == kLooked) held.pop_back();
-      size_t k = held.size();
-      held.push_back({e, static_cast<int>(i), key});
-      for (; k > 0 && held[k - 1].key < key; --k) std::swap(held[k - 1], held[k]);
-    }
+  const auto tokens = slow_plan_.shares();
+  for (size_t p = 0; p < tokens.size(); ++p) {
+    const int e = slow_plan_.owner()[p];
+    if (slow_plan_.count(e) < 2) continue;
+    const double key = -tokens[p];
+    if (held.size() == kLooked && key <= held.back().key) continue;
+    if (held.size() == kLooked) held.pop_back();
+    size_t k = held.size();
+    held.push_back({e, static_cast<int>(p) - slow_plan_.first(e), key});
+    for (; k > 0 && held[k - 1].key < key; --k) std::swap(held[k - 1], held[k]);
   }
   for (Held& h : held) h.key = slow_plan_.gain(h.expert, with(h.expert, h.index, nullptr));
   std::stable_sort(held.begin(), held.end(), [](const Held& a, const Held& b) { return a.key > b.key; });
@@ -348,9 +355,7 @@ void DqnScan::evictions(int l, std::vector<SlowCandidate>& out) {
 
 /// Adds the action if legal() lets it pass; `index` is the replica's among the expert's, -1 for a new copy.
 void DqnScan::add(ActionKind kind, int l, int e, int index, const Location& to, std::vector<SlowCandidate>& out) {
-  // The simulator's directory: legal() needs its ledger, which the narrow view does not show.
-  const auto* residency = dynamic_cast<const Residency*>(view_->directory);
-  assert(residency != nullptr);
+  const Residency* residency = residency_;
   const auto ids = residency->replicas(l, e);
   SlowCandidate c;
   c.action = {kind, l, e, index < 0 ? -1 : ids[static_cast<size_t>(index)], to};

@@ -2,6 +2,7 @@
 #include "policy/what_if.h"
 
 #include <algorithm>
+#include <cassert>
 
 namespace sojourn {
 namespace {
@@ -22,7 +23,7 @@ void WhatIf::touch(std::vector<double>& of, int index) {
   if (!recording_) return;
   for (int i = 0; i < touches_; ++i)
     if (touched_[static_cast<size_t>(i)].value == value) return;
-  if (touches_ < static_cast<int>(touched_.size())) touched_[static_cast<size_t>(touches_++)] = {value, *value};
+  if (touches_ < static_cast<int>(touched_.size())) touched_[static_cast<size_t>(touches_++)] = {value, *value, *value};
 }
 
 void WhatIf::put(const Location& at, double tokens, double active, double sign) {
@@ -65,8 +66,7 @@ void WhatIf::pour(std::span<const Location> replicas, double tokens, double* out
     out[order[k]] = std::max(0.0, (level - q(order[k])) / cost_->token_s(replicas[order[k]].chiplet));
 }
 
-void WhatIf::charge(std::span<const Location> replicas, const double* tokens, double demand, double sign) {
-  const double active = active_share(demand);
+void WhatIf::charge(std::span<const Location> replicas, const double* tokens, double active, double sign) {
   for (size_t i = 0; i < replicas.size(); ++i)
     if (tokens[i] > 0)
       put(replicas[i], tokens[i], replicas.size() == 1 ? active : std::min(active, active_share(tokens[i])), sign);
@@ -74,42 +74,68 @@ void WhatIf::charge(std::span<const Location> replicas, const double* tokens, do
 
 void WhatIf::build(const CostModel& cost, const DirectoryView& directory, int layer, std::span<const double> demand) {
   cost_ = &cost;
-  recording_ = false;
   const size_t experts = demand.size();
-  compute_.assign(static_cast<size_t>(cost.chiplets()), 0.0);
-  bank_.assign(static_cast<size_t>(cost.sets()), 0.0);
   demand_.assign(demand.begin(), demand.end());
   first_.resize(experts);
   count_.resize(experts);
   at_.clear();
+  owner_.clear();
   several_.clear();
-  double all = 0, streams = 0;
   for (size_t e = 0; e < experts; ++e) {
     const auto list = directory.replicas(layer, static_cast<int>(e));
     first_[e] = static_cast<int>(at_.size());
     count_[e] = static_cast<int>(std::min<size_t>(list.size(), kReplicas));
-    for (int i = 0; i < count_[e]; ++i) at_.push_back(directory.replica(list[static_cast<size_t>(i)]).at);
-    all += demand[e];
-    streams += active_share(demand[e]);
+    for (int i = 0; i < count_[e]; ++i) {
+      at_.push_back(directory.replica(list[static_cast<size_t>(i)]).at);
+      owner_.push_back(static_cast<int>(e));
+    }
     if (count_[e] > 1) several_.push_back(static_cast<int>(e));
   }
-  ideal_ = cost.ideal_s(all, streams);
+  fill();
+}
+
+void WhatIf::build_beside(const WhatIf& other, std::span<const double> demand) {
+  cost_ = other.cost_;
+  demand_.assign(demand.begin(), demand.end());
+  first_ = other.first_;
+  count_ = other.count_;
+  at_ = other.at_;
+  owner_ = other.owner_;
+  several_ = other.several_;
+  fill();
+}
+
+/// Loads of the replicas and demand that were set.
+void WhatIf::fill() {
+  recording_ = false;
+  const size_t experts = demand_.size();
+  compute_.assign(static_cast<size_t>(cost_->chiplets()), 0.0);
+  bank_.assign(static_cast<size_t>(cost_->sets()), 0.0);
+  active_.resize(experts);
+  double all = 0, streams = 0;
+  for (size_t e = 0; e < experts; ++e) {
+    active_[e] = active_share(demand_[e]);
+    all += demand_[e];
+    streams += active_[e];
+  }
+  ideal_ = cost_->ideal_s(all, streams);
   tokens_.assign(at_.size(), 0.0);
   for (size_t e = 0; e < experts; ++e)
     if (count_[e] == 1) {
-      tokens_[static_cast<size_t>(first_[e])] = demand[e];
-      charge(at(static_cast<int>(e)), &tokens_[static_cast<size_t>(first_[e])], demand[e], 1);
+      tokens_[static_cast<size_t>(first_[e])] = demand_[e];
+      charge(at(static_cast<int>(e)), &tokens_[static_cast<size_t>(first_[e])], active_[e], 1);
     }
   std::sort(several_.begin(), several_.end(), [&](int a, int b) {
-    const double da = demand[static_cast<size_t>(a)], db = demand[static_cast<size_t>(b)];
+    const double da = demand_[static_cast<size_t>(a)], db = demand_[static_cast<size_t>(b)];
     return da != db ? da > db : a < b;
   });
   for (int e : several_) {
     double* const mine = &tokens_[static_cast<size_t>(first_[static_cast<size_t>(e)])];
-    pour(at(e), demand[static_cast<size_t>(e)], mine);
-    charge(at(e), mine, demand[static_cast<size_t>(e)], 1);
+    pour(at(e), demand_[static_cast<size_t>(e)], mine);
+    charge(at(e), mine, active_[static_cast<size_t>(e)], 1);
   }
-  const double worst = std::max(1e-30, time());
+  whole_time_ = time();
+  const double worst = std::max(1e-30, whole_time_);
   inverse_ = 1.0 / worst;
   power_ = 0;
   for (double x : compute_) power_ += power8(x * inverse_);
@@ -125,24 +151,47 @@ double WhatIf::time() const {
 }
 
 double WhatIf::gain(int e, std::span<const Location> replicas, double* time_gain) {
+  lift(e);
+  const double gained = lifted_gain(replicas, time_gain);
+  drop();
+  return gained;
+}
+
+void WhatIf::lift(int e) {
   const size_t i = static_cast<size_t>(e);
-  const double before_time = time_gain != nullptr ? time() : 0;
+  assert(!recording_ && "one expert at a time");
+  lifted_expert_ = e;
   touches_ = 0;
   recording_ = true;
-  charge(at(e), tokens_.data() + first_[i], demand_[i], -1);
+  charge(at(e), tokens_.data() + first_[i], active_[i], -1);
+  lifted_ = touches_;
+  for (int k = 0; k < lifted_; ++k) touched_[static_cast<size_t>(k)].lifted = *touched_[static_cast<size_t>(k)].value;
+}
+
+double WhatIf::lifted_gain(std::span<const Location> replicas, double* time_gain) {
+  const size_t i = static_cast<size_t>(lifted_expert_);
   std::array<double, kReplicas> poured{};
   const auto kept = replicas.first(std::min<size_t>(replicas.size(), kReplicas));
   pour(kept, demand_[i], poured.data());
-  charge(kept, poured.data(), demand_[i], 1);
+  charge(kept, poured.data(), active_[i], 1);
   double power = power_;
   for (int k = 0; k < touches_; ++k) {
     const Touched& t = touched_[static_cast<size_t>(k)];
     power += power8(*t.value * inverse_) - power8(t.before * inverse_);
   }
-  if (time_gain != nullptr) *time_gain = before_time - time();
-  for (int k = 0; k < touches_; ++k) *touched_[static_cast<size_t>(k)].value = touched_[static_cast<size_t>(k)].before;
-  recording_ = false;
+  if (time_gain != nullptr) {
+    *time_gain = whole_time_ - time();
+  }
+  for (int k = 0; k < lifted_; ++k) *touched_[static_cast<size_t>(k)].value = touched_[static_cast<size_t>(k)].lifted;
+  for (int k = lifted_; k < touches_; ++k)
+    *touched_[static_cast<size_t>(k)].value = touched_[static_cast<size_t>(k)].before;
+  touches_ = lifted_;
   return smooth_ - root8(power) / inverse_;
+}
+
+void WhatIf::drop() {
+  for (int k = 0; k < lifted_; ++k) *touched_[static_cast<size_t>(k)].value = touched_[static_cast<size_t>(k)].before;
+  recording_ = false;
 }
 
 }  // namespace sojourn

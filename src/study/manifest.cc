@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/hash.h"
+#include "policy/dqn_checkpoint.h"
 #include "study/compare.h"
 
 namespace sojourn {
@@ -116,6 +117,12 @@ std::string write_manifest(const CompareOptions& o, const PolicyRegistry& regist
       all[param.name] = one;
     }
     m["parameters"][p.name] = all;
+    // The weights behind a name: a file may change under it.
+    if (all.contains("checkpoint") && all.contains("slow") && all["slow"]["value"] == "dqn") {
+      const auto name = all["checkpoint"]["value"].get<std::string>();
+      if (const auto loaded = load_dqn_checkpoint(name, o.search_dirs))
+        m["checkpoints"][name] = {{"weights_sha256", loaded->weights_sha256}};
+    }
   }
   m["assumptions"] = assumptions();
   return m.dump(2);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <new>
 
@@ -176,6 +177,26 @@ Result<Diagnostics> check_trace(const std::string& path) {
                     "order tokens by sequence and position");
         break;
       }
+    }
+    const auto phase = o->trace->phase();
+    for (std::size_t i = 0; i < phase.size(); ++i) {
+      if (phase[i] > 1) {
+        out.warning({path}, fmt::format("phase[{}]", i), fmt::format("{} is neither 0 nor 1", phase[i]),
+                    "write 0 for prompt tokens and 1 for generated ones");
+        break;
+      }
+    }
+    for (int l = 0; l < m.layers; ++l) {
+      const auto weights = o->trace->weights(l);
+      // binary16: an exponent of all ones is an infinity or no number, the sign bit a negative one (but for -0).
+      const auto odd = std::find_if(weights.begin(), weights.end(),
+                                    [](std::uint16_t w) { return (w & 0x7C00) == 0x7C00 || (w > 0x8000); });
+      if (odd == weights.end()) continue;
+      const auto at = static_cast<std::int64_t>(odd - weights.begin());
+      out.warning({path}, fmt::format("weights[{}, {}, {}]", l, at / m.top_k, at % m.top_k),
+                  (*odd & 0x7C00) == 0x7C00 ? "is not a finite number" : "is negative",
+                  "write the router's weights after its softmax, or leave weights out");
+      break;
     }
     return out;
   });

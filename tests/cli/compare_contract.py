@@ -69,4 +69,13 @@ for spans_of in tracks.values():
         assert start >= end - 64, "spans of a track overlap"  # doubles of JSON readers: a few ps
 named = {(e["pid"], e["tid"]) for e in timeline["traceEvents"] if e["ph"] == "M" and e["name"] == "thread_name"}
 assert set(tracks) <= named
+
+# The weights behind hcrmap's controller are named by their hash, and only where they are used.
+shipped = json.load(open(_source + "/checkpoints/hcrmap-dqn.manifest.json", encoding="utf-8"))["weights_sha256"]
+for slow, expected in (("dqn", {"hcrmap-dqn": {"weights_sha256": shipped}}), ("none", None)):
+    done = subprocess.run([binary, "compare", "--models", "mixtral-8x7b", "--modes", "decode", "--policies", "hcrmap",
+                           "--set", "hcrmap.slow=" + slow, "--windows", "1", "--warmup", "2", "--decode-tokens", "32",
+                           "--quiet", "--json", "-"], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["manifest"].get("checkpoints") == expected
 print("ok")

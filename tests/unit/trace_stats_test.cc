@@ -122,6 +122,29 @@ TEST_CASE("fitting finds knobs for given statistics and writes down what it miss
   CHECK(again->details == fit->details);
 }
 
+TEST_CASE("check: a weight that is no number and a phase that does not exist are pointed at") {
+  const auto first_finding = [](auto spoil) {
+    auto data = synthesise(knobs({{"tokens", "64"}, {"layers", "2"}, {"experts", "8"}, {"top_k", "2"}}), 3);
+    REQUIRE(data);
+    data->weights.assign(2, std::vector<std::uint16_t>(128, 0x3800));  // 0.5
+    data->phase.assign(64, 0);
+    spoil(*data);
+    const std::string path = temp("odd.npz");
+    REQUIRE(write_trace(*data, path));
+    const auto checked = check_trace(path);
+    std::filesystem::remove(path);
+    REQUIRE(checked);
+    return checked->empty() ? std::string() : checked->text();
+  };
+  CHECK(first_finding([](TraceData&) {}).empty());
+  const auto nan = first_finding([](TraceData& d) { d.weights[1][5] = 0x7E00; });
+  CHECK(nan.find("weights[1, 2, 1]: is not a finite number") != std::string::npos);
+  CHECK(first_finding([](TraceData& d) { d.weights[0][0] = 0xFC00; }).find("not a finite") != std::string::npos);
+  CHECK(first_finding([](TraceData& d) { d.weights[0][1] = 0xB800; }).find("is negative") != std::string::npos);
+  CHECK(first_finding([](TraceData& d) { d.weights[0][1] = 0x8000; }).empty());  // -0
+  CHECK(first_finding([](TraceData& d) { d.phase[7] = 9; }).find("phase[7]: 9 is neither") != std::string::npos);
+}
+
 TEST_CASE("synth, info, export and read_loads agree with each other") {
   const std::string path = temp("s.npz"), csv = temp("s.csv"), json = temp("s.json"), npy = temp("s.npy"),
                     lines = temp("s.jsonl"), back = temp("b.npz");
