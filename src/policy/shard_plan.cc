@@ -6,6 +6,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "policy/placement.h"
+
 namespace sojourn {
 
 Room::Room(const PlacementTask& task) : expert_bytes_(std::max<Bytes>(1, task.model->expert_bytes())) {
@@ -257,6 +259,32 @@ class TierFiller {
   std::vector<TierLoad> loads_;
 };
 
+/// Slices of every expert in a layout: [layer][expert].
+std::vector<int> slices_of(const DemandTable& demand, const std::vector<Shard>& shards) {
+  std::vector<int> slices(demand.of.size(), 0);
+  for (const Shard& s : shards) slices[z(s.layer) * z(demand.experts) + z(s.expert)] += s.slice.count;
+  return slices;
+}
+
+/// Every expert whole, filled like a layout of `static`; home: [layer][expert] the chiplet it should lie on.
+std::vector<Shard> whole_experts(const PlacementTask& task, const CostModel& cost, const DemandTable& demand,
+                                 const std::vector<int>& home) {
+  PlacementBuilder builder(task, cost);
+  std::vector<FillItem> items;
+  for (int l = 0; l < demand.layers; ++l)
+    for (int e = 0; e < demand.experts; ++e) {
+      const Demand& d = demand.at(l, e);
+      items.push_back({l, e, home[z(l) * z(demand.experts) + z(e)], d.active, d.tokens, false});
+    }
+  (void)fill_tiers(builder, std::move(items), true);  // the caller of place() says what does not fit
+  std::vector<Shard> out;
+  for (const PlacedReplica& r : builder.placed()) out.push_back({r.layer, r.expert, r.at, r.slice});
+  std::stable_sort(out.begin(), out.end(), [](const Shard& a, const Shard& b) {
+    return std::tie(a.layer, a.expert) < std::tie(b.layer, b.expert);
+  });
+  return out;
+}
+
 }  // namespace
 
 std::vector<Shard> plan_shards(const PlacementTask& task, const CostModel& cost, const Teams& teams,
@@ -271,8 +299,16 @@ std::vector<Shard> plan_shards(const PlacementTask& task, const CostModel& cost,
 
 void place_in_tiers(const PlacementTask& task, const CostModel& cost, const DemandTable& demand, double level_above,
                     std::vector<Shard>& shards) {
+  std::vector<int> home(demand.of.size(), 0);
+  for (const Shard& s : shards)
+    if (s.slice.first == 0) home[z(s.layer) * z(demand.experts) + z(s.expert)] = s.at.chiplet;
   TierFiller filler(task, cost, demand);
   filler.near_first(shards);
+  const std::vector<int> slices = slices_of(demand, shards);
+  if (std::any_of(slices.begin(), slices.end(), [](int n) { return n < kSlices; })) {
+    shards = whole_experts(task, cost, demand, home);
+    return;
+  }
   size_t first = 0;
   for (int l = 0; l < demand.layers; ++l) {
     size_t last = first;

@@ -15,8 +15,12 @@
 // from all tiers at once and the split holds whichever experts a window activates. This uses the bandwidth of a tier
 // that capacity alone would leave idle.
 //
+// A package that is almost full may hold every expert whole but not the shards: each takes whole bytes of every bank of
+// its set, and shards of several sizes leave gaps. Then all experts stay whole (placement.h).
+//
 // Source: ours. Costs: cost.h.
 #pragma once
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -51,7 +55,7 @@ class Room {
  private:
   [[nodiscard]] Bytes need(int set, Slice slice) const {
     const Bytes n = banks_[static_cast<size_t>(set)];
-    return (slice.of(expert_bytes_) + n - 1) / n;
+    return std::max<Bytes>(1, (slice.of(expert_bytes_) + n - 1) / n);  // never nothing: a full set takes no shard
   }
   Bytes expert_bytes_;
   std::vector<Bytes> left_, banks_;  ///< [bank set]
@@ -63,7 +67,8 @@ struct SplitRule {
 };
 
 /// Gives every shard of a layout (chiplets and slices set, ordered by layer) its tier: rule (1), and (2) of the layers
-/// that `level_above` asks for (a huge value: none). Shards that fit nowhere are dropped.
+/// that `level_above` asks for (a huge value: none). Where shards fit nowhere, the layout becomes one of whole experts;
+/// experts that then fit nowhere are missing.
 void place_in_tiers(const PlacementTask& task, const CostModel& cost, const DemandTable& demand, double level_above,
                     std::vector<Shard>& shards);
 

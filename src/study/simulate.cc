@@ -20,10 +20,7 @@ bool recorded_from(const TraceMeta& trace, const ModelShape& model) {
   return whole == stem || (whole.compare(0, stem.size(), stem) == 0 && whole[stem.size()] == '-');
 }
 
-Result<std::shared_ptr<const Scenario>> make_scenario(ModelShape model, const Package& package,
-                                                      std::shared_ptr<const Trace> trace, const WindowOptions& windows,
-                                                      Scenario settings) {
-  const TraceMeta& meta = trace->meta();
+Result<bool> replayable(const TraceMeta& meta, const ModelShape& model) {
   const SourceSpan where{meta.name, 0, 0};
   if (meta.experts != model.experts || meta.top_k != model.top_k)
     return fail(where, "trace",
@@ -31,6 +28,14 @@ Result<std::shared_ptr<const Scenario>> make_scenario(ModelShape model, const Pa
                             model.name, model.experts, model.top_k),
                 "give a trace of the same shape: --trace MODEL=FILE");
   if (meta.tokens == 0) return fail(where, "trace", "holds no tokens", "record at least one window of tokens");
+  return true;
+}
+
+Result<std::shared_ptr<const Scenario>> make_scenario(ModelShape model, const Package& package,
+                                                      std::shared_ptr<const Trace> trace, const WindowOptions& windows,
+                                                      Scenario settings) {
+  const TraceMeta& meta = trace->meta();
+  if (auto fine = replayable(meta, model); !fine) return tl::unexpected<Failure>(fine.error());
   auto s = std::make_shared<Scenario>(std::move(settings));
   s->package = &package;
   s->mode = windows.mode;

@@ -41,6 +41,9 @@ struct Scenario {
 /// for "qwen1.5-moe"); expert count and top-k must be equal too, which tells a model from its smaller sibling.
 [[nodiscard]] bool recorded_from(const TraceMeta& trace, const ModelShape& model);
 
+/// Can the model replay this trace? The finding says why not: another shape, or no tokens.
+[[nodiscard]] Result<bool> replayable(const TraceMeta& trace, const ModelShape& model);
+
 /// Checks trace against model and prepares windows, profile and pipeline. Errors as values.
 [[nodiscard]] Result<std::shared_ptr<const Scenario>> make_scenario(ModelShape model, const Package& package,
                                                                     std::shared_ptr<const Trace> trace,

@@ -19,6 +19,11 @@ std::shared_ptr<const Trace> TraceShelf::find(const ModelShape& model, Diagnosti
   std::shared_ptr<const Trace> found = look_up(model, errors);
   for (const auto& [path, trace] : open_)
     if (trace && trace == found) used_.insert(path);
+  if (!found) return found;
+  if (auto fine = replayable(found->meta(), model); !fine) {
+    errors.append(fine.error().diagnostics);
+    return nullptr;
+  }
   return found;
 }
 

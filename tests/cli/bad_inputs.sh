@@ -52,6 +52,15 @@ bad "$cl: --models.*mixtral-8x7" "did you mean mixtral-8x7b" compare --models mi
 bad "hcrmap-tabel1" "did you mean hcrmap-table1" compare --package hcrmap-tabel1
 bad "$cl: --trace: nowhere.npz: there is no such file" "trace import" compare --trace nowhere.npz
 bad "$cl: --trace: '=x' names no model" "MODEL=FILE" compare --trace =x
+for effort in nodes evaluations; do # work that would take hours, in one call
+  bad "$cl: --set makespan.$effort: 1000001: more than the most" "from 0 to 1000000" compare --models mixtral-8x7b \
+    --policies makespan --set makespan.$effort=1000001
+done
+shapes="surrogate-64x6: trace: has 64 experts, top-6, but model mixtral-8x7b has 8 experts, top-2"
+bad "$shapes" "same shape" compare --models mixtral-8x7b --trace "mixtral-8x7b=$SOURCE/traces/surrogate-64x6.npz"
+bad "$shapes" "same shape" reproduce hcrmap --quick --models mixtral-8x7b --report wrong \
+  --trace "mixtral-8x7b=$SOURCE/traces/surrogate-64x6.npz"
+[[ ! -e wrong ]] || fail "made the report folder"
 bad "$cl: describe: nothing is called 'polices'" "did you mean policies" describe polices
 bad "$cl: describe policies: there is no 'hydr'" "did you mean hydra" describe policies hydr
 bad "nowhere.json: cannot be read" "sojourn compare --json" replay nowhere.json

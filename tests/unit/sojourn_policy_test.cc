@@ -157,6 +157,39 @@ TEST_CASE("shard plan: never more bytes in a bank than it has") {
   }));
 }
 
+TEST_CASE("shard plan: where every expert fits whole and shards do not, experts stay whole") {
+  // One bank of exactly one expert on each chiplet, as many experts: shards of other sizes leave gaps.
+  for (const char* name : {"hybrid", "sojourn"})
+    for (std::int64_t degree : {0, 1, 3, 16}) {
+      CAPTURE(name);
+      CAPTURE(degree);
+      if (std::string(name) == "hybrid" && degree > 0) continue;
+      for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+        World w(table1(), shape("dbrx"), 1, 512, 1.2, seed);
+        REQUIRE(w.model.experts == w.package.compute_count);
+        for (size_t s = 0; s < w.task.usable.size(); ++s)
+          w.task.usable[s] = w.package.bank_sets[s].tier == Tier::hbm ? w.model.expert_bytes() : 0;
+        auto policy = degree > 0 ? make(name, {{"degree", degree}}) : make(name);
+        w.place(*policy, 1.0);
+        for (const auto& held : coverage(w, w.placed))
+          for (int n : held) CHECK(n >= 1);
+      }
+    }
+}
+
+TEST_CASE("shard plan: a slice of no bytes does not go into a set that is over-full") {
+  World w(table1(), shape("dbrx"), 1, 64);
+  w.model.moe_ff = 1;
+  w.model.hidden = 2;  // 6 bytes an expert, in 16 slices
+  REQUIRE(w.model.expert_bytes() < kSlices);
+  for (size_t s = 0; s < w.task.usable.size(); ++s)
+    if (w.package.bank_sets[s].tier == Tier::sram) w.task.usable[s] = 0;
+  const CostModel cost(w.package, w.model);
+  const auto shards = plan_shards(w.task, cost, Teams(w.package), demand_table(w.profile), {0.0, 0.9});
+  CHECK(each_slice_once(w, replicas(shards)));
+  for (const Shard& s : shards) CHECK(s.at.tier != Tier::sram);
+}
+
 TEST_CASE("rehearsal: one expert on one chiplet takes its read, its tiles and nothing else") {
   const Package p = table1();
   const ModelShape m = shape("mixtral-8x7b");

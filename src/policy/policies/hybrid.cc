@@ -66,8 +66,10 @@ class HybridPolicy final : public Policy {
       int slice = 0;
       while (slice < kSlices) {
         const double per_slice = work(e) / kSlices;
-        int count = c + 1 == n ? kSlices - slice
-                               : std::clamp(static_cast<int>(std::lround((end - at) / per_slice)), 0, kSlices - slice);
+        // Clamped before it becomes an int: the share left over may be many times an unused expert's work.
+        const int left = kSlices - slice;
+        const int count =
+            c + 1 == n ? left : static_cast<int>(std::clamp(std::round((end - at) / per_slice), 0.0, 1.0 * left));
         if (count > 0) {
           const Slice cut{static_cast<std::uint8_t>(slice), static_cast<std::uint8_t>(count)};
           out.push_back({l, e, {Tier::sram, c, -1}, cut});

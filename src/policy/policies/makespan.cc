@@ -100,6 +100,7 @@ class MakespanPolicy final : public Policy {
 void register_policies_makespan(PolicyRegistry& registry) {
   using I = std::int64_t;
   const MakespanSettings d;
+  constexpr int kMostWork = 1'000'000;  // seconds a window of the largest presets; a call cannot be interrupted
   registry.add(
       {"makespan",
        "exact loads shared so that the fullest chiplet, bank set or link is done soonest (fixed-charge makespan)",
@@ -113,8 +114,8 @@ void register_policies_makespan(PolicyRegistry& registry) {
          "[R]"},
         {"updates", Unit::none, I{8}, 0, 4096, {}, "most updates a window (its own U^max)", "[R], as eplb and llep"},
         {"rehearsals", Unit::none, I{8}, 1, 1024, {}, "warm-up layers run for every layout", "[R]"},
-        {"evaluations", Unit::none, I{d.evaluations}, 0, 1 << 30, {}, "moves tried a layer", "[R]"},
-        {"nodes", Unit::none, I{d.nodes}, 0, 1 << 30, {}, "branch-and-bound nodes a layer", "[R]"}}},
+        {"evaluations", Unit::none, I{d.evaluations}, 0, kMostWork, {}, "moves tried a layer", "[R]"},
+        {"nodes", Unit::none, I{d.nodes}, 0, kMostWork, {}, "branch-and-bound nodes a layer", "[R]"}}},
       [](const ParamSet& p) -> std::unique_ptr<Policy> {
         MakespanSettings dispatch;
         dispatch.evaluations = static_cast<int>(p.integer("evaluations"));
