@@ -113,6 +113,9 @@ struct PlacementTask {
   std::uint64_t seed = 0;
 };
 
+/// alpha_mig of a policy whose record does not set it. [R]
+inline constexpr double kMigrationWeight = 2.0;
+
 class Policy {
  public:
   virtual ~Policy() = default;
@@ -128,6 +131,8 @@ class Policy {
   virtual ResidencyLimits limits(ResidencyLimits common) const { return common; }
   /// Copies of the routed footprint this policy may hold (1.0 = single copy).
   [[nodiscard]] virtual double budget_factor(double common) const { return common; }
+  /// alpha_mig of (6): weight of migration traffic in this policy's pressures.
+  [[nodiscard]] virtual double migration_weight() const { return kMigrationWeight; }
 };
 
 using PolicyFactory = std::function<std::unique_ptr<Policy>(const ParamSet&)>;

@@ -84,6 +84,7 @@ Result<ReproduceResult> prepare_reproduce(const ReproduceOptions& options, const
   study.inputs.prefill_tokens = study.paper.prefill_tokens;
   study.inputs.decode_tokens = study.paper.decode_tokens;
   study.inputs.program = options.program;
+  study.inputs.search_dirs = options.roots;
   if (study.options.policies.empty() && !options.policies_given) study.options.policies = further_policies();
   if (options.policies_given)
     for (const std::string& name : options.policies)

@@ -361,7 +361,7 @@ Bytes StageRun::counter_bytes() const {
 void StageRun::close_window(Ps duration, bool scored) {
   const Ledger& ledger = executor_.ledger();
   const double d = static_cast<double>(std::max<Ps>(1, duration));
-  constexpr double kAlphaMig = 2.0;  // alpha_mig: weights migration pressure only
+  const double alpha_mig = policy_->migration_weight();  // of pressures only: never of latency or energy
   Pressure& p = pressure_;
   p.load = p.link = p.bank = p.tier = p.mig = 0;
   for (std::size_t c = 0; c < p.chiplet_load.size(); ++c) {
@@ -373,7 +373,7 @@ void StageRun::close_window(Ps duration, bool scored) {
     const Rate& rate = package_.links[u].bandwidth;
     const double migration = static_cast<double>(rate.time(l.bytes[static_cast<std::size_t>(Traffic::migration)])) / d;
     p.link_util[u] = static_cast<double>(rate.time(l.foreground())) / d;
-    p.link_weighted[u] = p.link_util[u] + kAlphaMig * migration;
+    p.link_weighted[u] = p.link_util[u] + alpha_mig * migration;
     p.link = std::max(p.link, p.link_weighted[u]);
     p.mig = std::max(p.mig, migration);
   }
@@ -381,7 +381,7 @@ void StageRun::close_window(Ps duration, bool scored) {
     const BankLoad& b = ledger.bank_sets[s];
     const Rate rate(package_.bank_sets[s].bandwidth);
     p.bank_util[s] = static_cast<double>(rate.time(b.foreground)) / d;
-    p.bank = std::max(p.bank, p.bank_util[s] + kAlphaMig * static_cast<double>(rate.time(b.migration)) / d);
+    p.bank = std::max(p.bank, p.bank_util[s] + alpha_mig * static_cast<double>(rate.time(b.migration)) / d);
   }
   std::array<double, kTiers> held{}, room{};
   for (std::size_t s = 0; s < package_.bank_sets.size(); ++s) {

@@ -12,6 +12,7 @@
 
 #include "base/hash.h"
 #include "base/parallel.h"
+#include "policy/dqn_checkpoint.h"
 #include "study/reproduce_record.h"
 #include "study/simulate.h"
 
@@ -114,6 +115,14 @@ Result<SweepOutcome> run_sweep(const SweepInputs& in, const std::vector<SweepRun
     ResolvedArm r{*entry, std::move(*params), Json::object()};
     for (const auto& [name, value] : r.params.values())
       r.description[name] = std::visit([](const auto& x) { return Json(x); }, value);
+    if (auto found = resolve_dqn_checkpoint(r.params, in.search_dirs); !found)
+      return tl::unexpected<Failure>(found.error());
+    // A file may change under its name: runs of other weights are not reused.
+    if (r.params.has("checkpoint") && r.params.has("slow") && r.params.word("slow") == "dqn") {
+      auto loaded = load_dqn_checkpoint(r.params.word("checkpoint"), in.search_dirs);
+      if (!loaded) return tl::unexpected<Failure>(loaded.error());
+      r.description["checkpoint_weights"] = loaded->weights_sha256;
+    }
     arms.push_back(std::move(r));
   }
   std::map<PackageKey, Package> packages;

@@ -49,6 +49,7 @@ struct SweepInputs {
   std::vector<Arm> arms;
   int warmup = 8, prefill_tokens = 2048, decode_tokens = 512, decode_context = 1024;
   NetworkKind network = NetworkKind::packet;
+  std::vector<std::string> search_dirs;  ///< folders with checkpoints/
   std::string program;  ///< version and digest of the executable: results of another build are not reused
 };
 
@@ -67,8 +68,8 @@ struct SweepOutcome {
 /// The package with the capacity of every SRAM and HBM bank scaled; reservations stay, bandwidths stay.
 [[nodiscard]] Package scaled_package(const Package& package, double sram, double hbm);
 
-/// Errors: an unknown policy or parameter (exit 2), the store (exit 3). A run whose placement or pipeline does not fit
-/// is a failure of that run only.
+/// Errors: an unknown policy, parameter or checkpoint (exit 2), the store (exit 3). A run whose placement or pipeline
+/// does not fit is a failure of that run only.
 [[nodiscard]] Result<SweepOutcome> run_sweep(const SweepInputs& inputs, const std::vector<SweepRun>& runs,
                                              const PolicyRegistry& registry, ResultsStore& store, int threads,
                                              ProgressSink& progress);

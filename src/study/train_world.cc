@@ -65,6 +65,7 @@ bool TrainWorld::start(int stir, Rng& rng) {
     std::swap(row[a], row[b]);
   }
   for (const PlacedReplica& r : placed) {
+    assert(r.slice.whole() && "TrainWorld: a shard was placed; training knows whole experts only");
     const int expert = as[static_cast<std::size_t>(r.layer)][static_cast<std::size_t>(r.expert)];
     if (!residency_->place(r.layer, expert, r.at)) return false;
   }
@@ -173,6 +174,7 @@ void TrainWorld::serve(const MigrationShare& share) {
                  .duration;
   window_ps_ = other + static_cast<Ps>(scale * static_cast<double>(sum));
   const double d = static_cast<double>(std::max<Ps>(1, window_ps_)) / scale;
+  const double alpha_mig = policy_->migration_weight();
   Pressure& p = pressure_;
   p.load = p.link = p.bank = p.tier = p.mig = 0;
   for (std::size_t c = 0; c < p.chiplet_load.size(); ++c) {
@@ -184,7 +186,7 @@ void TrainWorld::serve(const MigrationShare& share) {
     const Rate& rate = package_.links[u].bandwidth;
     const double migration = static_cast<double>(rate.time(l.bytes[static_cast<std::size_t>(Traffic::migration)])) / d;
     p.link_util[u] = static_cast<double>(rate.time(l.foreground())) / d;
-    p.link_weighted[u] = p.link_util[u] + 2.0 * migration;
+    p.link_weighted[u] = p.link_util[u] + alpha_mig * migration;
     p.link = std::max(p.link, p.link_weighted[u]);
     p.mig = std::max(p.mig, migration);
   }
@@ -192,7 +194,7 @@ void TrainWorld::serve(const MigrationShare& share) {
     const BankLoad& b = ledger_.bank_sets[s];
     const Rate rate(package_.bank_sets[s].bandwidth);
     p.bank_util[s] = static_cast<double>(rate.time(b.foreground)) / d;
-    p.bank = std::max(p.bank, p.bank_util[s] + 2.0 * static_cast<double>(rate.time(b.migration)) / d);
+    p.bank = std::max(p.bank, p.bank_util[s] + alpha_mig * static_cast<double>(rate.time(b.migration)) / d);
   }
   std::vector<double> held(kTiers, 0.0), capacity(kTiers, 0.0);
   for (std::size_t s = 0; s < package_.bank_sets.size(); ++s) {
@@ -256,6 +258,7 @@ void TrainWorld::judge(const std::vector<const SlowCandidate*>& actions, const R
 
 void TrainWorld::step(const SlowCandidate* action, const RewardTerms& terms, std::span<Branch> branches) {
   const bool acts = action != nullptr && action->action.kind != ActionKind::no_op;
+  assert((!acts || action->action.slice.whole()) && "TrainWorld: a copy of a shard was asked for");
   MigrationShare share;
   int pending = -1;
   if (acts && action->action.kind == ActionKind::evict) {

@@ -11,6 +11,7 @@
 // is the transfer time times the foreground utilisation of its path and banks; C_churn is 1 for every action but no-op,
 // whose reward is exactly 0. Layer time: gate + dispatch + max(queue + compute, memory) + gather + combine of
 // moe/closed_form.h: weights stream behind the whole queue, as in the event model.
+// Assumption: replicas are whole experts, as hcrmap places and copies them; a shard is refused by an assertion.
 #pragma once
 #include <memory>
 #include <vector>

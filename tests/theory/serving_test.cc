@@ -334,3 +334,38 @@ TEST_CASE("shards: a placement that holds every slice, but no set of replicas wi
   CHECK(attempt({low, overlap, {0, 0, kNear, kHigh}}).empty());
   CHECK(attempt({low, {0, 0, kFar, {8, 9}}}).find("does not fit") != std::string::npos);
 }
+
+TEST_CASE("(6) migration traffic enters pressures with the policy's alpha_mig, and no time") {
+  const Package p = duo().build();
+  struct Weighty final : Policy {
+    double weight;
+    std::vector<Pressure>* seen;
+    Weighty(double w, std::vector<Pressure>* s) : weight(w), seen(s) {}
+    void place(const PlacementTask&, std::vector<PlacedReplica>& out) override {
+      out.push_back({0, 0, kNear});
+      out.push_back({0, 1, kNear});
+    }
+    void decide(const PolicyView& v, std::vector<Action>& out) override {
+      seen->push_back(*v.pressure);
+      if (v.window == 1) out.push_back({ActionKind::relocate, 0, 1, v.directory->replicas(0, 1)[0], kFar});
+    }
+    [[nodiscard]] double migration_weight() const override { return weight; }
+  };
+  std::vector<Ps> latency;
+  for (const double weight : {0.0, kMigrationWeight, 5.0}) {
+    std::vector<Pressure> seen;
+    const RunResult r = run(*duo_scenario(p, 2), [&] { return std::make_unique<Weighty>(weight, &seen); });
+    latency.push_back(r.latency_ps);
+    REQUIRE(seen.size() == 2);
+    const double share = 40'000.0 / static_cast<double>(r.window_ps[0]);  // 40 B over the one link at 1 GB/s
+    bool moved = false;
+    for (std::size_t u = 0; u < p.links.size(); ++u) {
+      const double extra = seen[1].link_weighted[u] - seen[1].link_util[u];
+      CHECK((extra == 0.0 || extra == doctest::Approx(weight * share)));
+      moved = moved || extra > 0;
+    }
+    CHECK(moved == (weight > 0));
+    CHECK(seen[1].mig == doctest::Approx(share));
+  }
+  CHECK(latency == std::vector<Ps>(3, latency[0]));
+}

@@ -202,4 +202,10 @@ TEST_CASE("a training state of other options or with a flipped byte is refused")
   std::remove(path.c_str());
 }
 
+TEST_CASE("hcrmap's alpha_mig weights its pressures; policies without the parameter have its default") {
+  CHECK(make_policy("hcrmap", {{"alpha_mig", 5.0}, {"slow", std::string("none")}})->migration_weight() == 5.0);
+  CHECK(make_policy("hcrmap", {{"slow", std::string("none")}})->migration_weight() == kMigrationWeight);
+  CHECK(make_policy("static", {})->migration_weight() == kMigrationWeight);
+}
+
 }  // namespace

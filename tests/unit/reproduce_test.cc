@@ -12,8 +12,11 @@
 
 #include "moe/model_load.h"
 #include "package/load.h"
+#include "policy/dqn.h"
+#include "policy/dqn_checkpoint.h"
 #include "policy/policies.h"
 #include "study/reproduce_record.h"
+#include "trace/synth.h"
 
 using namespace sojourn;
 
@@ -221,4 +224,65 @@ TEST_CASE("wrong inputs of a study are values, all of them at once") {
   REQUIRE_FALSE(study);
   CHECK(study.error().exit_code == 2);
   CHECK(study.error().diagnostics.items().size() == 2);
+}
+
+TEST_CASE("a sweep finds checkpoints as compare does, refuses a missing one, and reuses no run of other weights") {
+  PolicyRegistry registry("policy");
+  register_all_policies(registry);
+  auto package = load_package("hcrmap-table1", {std::string(SOJOURN_SOURCE_DIR) + "/packages"});
+  auto model = load_model("mixtral-8x7b", {std::string(SOJOURN_SOURCE_DIR) + "/models"}, {}, "--models");
+  REQUIRE(package);
+  REQUIRE(model);
+  model->layers = 2;
+  ParamSet knobs;
+  for (const Param& param : synth_params()) knobs.set(param.name, param.default_value);
+  knobs.set("layers", std::int64_t{2});
+  knobs.set("experts", std::int64_t{8});
+  knobs.set("top_k", std::int64_t{2});
+  knobs.set("tokens", std::int64_t{512});
+  auto data = synthesise(knobs, 5);
+  REQUIRE(data);
+
+  const TemporaryFile root;
+  std::filesystem::create_directories(root.path + "/checkpoints");
+  const auto write = [&](double margin, std::uint64_t seed) {
+    Rng rng(seed, "sweep.test");
+    Mlp net(kSlowFeatures, 8);
+    net.initialise(rng);
+    std::ofstream(root.path + "/checkpoints/mine.json")
+        << dqn_checkpoint_text({std::make_shared<const Mlp>(net), margin, "", ""});
+  };
+  SweepInputs in;
+  in.models = {*model};
+  in.traces = {make_trace(std::move(*data))};
+  in.packages = {{"hcrmap-table1", *package}};
+  in.places = {{"here", "hcrmap-table1"}};
+  in.arms = {{"a", "a", {"hcrmap", {{"checkpoint", "mine"}}}}};
+  in.warmup = 1;
+  in.decode_tokens = 16;
+  in.network = NetworkKind::closed;
+  const std::vector<SweepRun> runs = {{0, 0, 0, Mode::decode, 1, 1}};
+  auto store = ResultsStore::open("");
+  REQUIRE(store);
+  SilentProgress progress;
+  const auto sweep = [&] { return run_sweep(in, runs, registry, **store, 1, progress); };
+
+  auto missing = sweep();
+  REQUIRE_FALSE(missing);
+  CHECK(missing.error().exit_code == 2);
+  CHECK(missing.error().diagnostics.text().find("'mine' is neither a file nor in checkpoints/") != std::string::npos);
+  in.search_dirs = {root.path};
+  write(0, 1);
+  for (const int reused : {0, 1}) {
+    auto done = sweep();
+    REQUIRE(done);
+    CHECK(done->failures.empty());
+    CHECK(done->reused == reused);
+    CHECK(done->simulated == 1 - reused);
+  }
+  write(0, 2);
+  auto other = sweep();
+  REQUIRE(other);
+  CHECK(other->reused == 0);
+  std::filesystem::remove_all(root.path);
 }

@@ -77,6 +77,8 @@ class HcrmapPolicy final : public Policy {
     }
   }
 
+  [[nodiscard]] double migration_weight() const override { return s_.slow_loop.alpha_mig; }
+
  private:
   void refresh(const PolicyView& view) {
     if (!cost_.made_for(view.package, view.model)) cost_ = CostModel(*view.package, *view.model);
@@ -400,7 +402,8 @@ void register_policies_hcrmap(PolicyRegistry& registry) {
          "6.9"},
         {"horizon", Unit::windows, 32.0, 0.0, 1e6, {}, "windows over which an action must pay", "[R]"},
         num("hysteresis", 0.01, 1.0, "least gain of an action as a share of its layer's time", "[R]"),
-        num("alpha_mig", 2.0, 1e3, "weight of exposed migration time", "[R]"),
+        num("alpha_mig", kMigrationWeight, 1e3,
+            "weight of migrations: of their traffic in pressures, of exposed time in amortised", "(6), [R]"),
         num("defer_link", 0.85, 1e3, "link pressure above which no migration starts", "[R], 6.8"),
         num("defer_mig", 0.5, 1e3, "migration pressure above which no migration starts", "[R], 6.8"),
         {"search_layers", Unit::none, I{4}, 1, 4096, {}, "layers searched a window, those farthest from ideal", "ours"},
