@@ -59,11 +59,11 @@ def main():
     heads = " | ".join(name for name, _ in sets)
     print(f"""# Results of the main comparison
 
-What `sojourn compare` measures on `hcrmap-table1` with the packet network (32 scored windows, seed 1), beside the paper.
+What `sojourn compare` measures on `hcrmap-table1` with the packet network (32 scored windows, recorded captures 16; seed 1), beside the paper.
 Written by `bench/results_page.py` from
 
     build/release/sojourn compare --models table2 --policies all --windows 32 --json surrogate.json
-    bench/recorded.py build/release/sojourn TRACE_FOLDER 32 recorded.json
+    bench/recorded.py build/release/sojourn TRACE_FOLDER 16 recorded.json
 
 Kind: *simulated*. The paper's traces, hyper-parameters and window length are not public; ours are in
 [hcrmap.md](hcrmap.md) and [policies.md](policies.md). Hydra, PIMoE and hybrid are reconstructions [R] of papers whose text
