@@ -59,7 +59,7 @@ class LayerPacker {
     hop_table(cost_, std::span(task_.profile->source).subspan(z(layer) * block, block), experts, hops_);
     const size_t first = out.size();
     for (int e : order) {
-      const double shards = share[z(e)] * cost_.chiplets() / std::max(theta, 1e-12);
+      const double shards = std::max(share[z(e)], 1.0 / experts) * cost_.chiplets() / std::max(theta, 1e-12);
       const int level = teams_.level_for(static_cast<int>(std::ceil(std::clamp(shards, 1.0, 1.0 * kSlices))));
       place(layer, e, demand.at(layer, e), level, out);
     }

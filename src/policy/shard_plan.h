@@ -2,7 +2,9 @@
 //
 // Cutting. w_e = max(d_e / sum d, a_e / sum a), the expert's share of the layer's work or weight reads (whichever is
 // larger). An expert gets at least p_e = ceil(w_e C / theta) shards: none carries more than theta times a chiplet's
-// mean share. theta is one number a package: infinite = whole experts, 0 = every expert over the largest team.
+// mean share. A share below the average 1 / E counts as average here: an expert that is cold now costs next to nothing
+// to cut, and may be hot in the next domain. theta is one number a package: infinite = whole experts, 0 = every expert
+// over the largest team.
 //
 // Packing. Experts by descending w_e, each on the team of its level (teams.h) whose members stay least loaded,
 //   load_c = max(compute_c, near bank_c),  then fewest token hops. Slices are dealt evenly; what is left over goes to
