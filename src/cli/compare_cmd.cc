@@ -95,6 +95,7 @@ CompareOptions read_options(const CompareArgs& args, const PolicyRegistry& regis
   o.decode_context = whole("--context", args.context, o.decode_context, 1, 1 << 20);
   o.prefill_tokens = whole("--prefill-tokens", args.prefill_tokens, o.prefill_tokens, 1, 1 << 20);
   o.decode_tokens = whole("--decode-tokens", args.decode_tokens, o.decode_tokens, 1, 1 << 20);
+  o.moe_layers = whole("--moe-layers", args.moe_layers, o.moe_layers, 0, 100'000);
   o.timeline_windows = whole("--timeline-windows", args.timeline_windows, o.timeline_windows, 1, 100'000);
   o.limits.replicas_max = whole("--replicas-max", args.replicas_max, o.limits.replicas_max, 1, 1024);
   o.limits.updates_max = whole("--updates-max", args.updates_max, o.limits.updates_max, 0, 1 << 20);
@@ -104,11 +105,8 @@ CompareOptions read_options(const CompareArgs& args, const PolicyRegistry& regis
   o.ewma_alpha = values.number("--ewma-alpha", args.ewma_alpha, o.ewma_alpha, 0, 1);
   o.mix = static_cast<Mix>(values.choice("--mix", args.mix, {kMixNames[0], kMixNames[1], kMixNames[2]}));
   o.per_layer = values.choice("--capacity-scope", args.capacity_scope, {"package", "layer"}) == 1;
-  if (args.network == "flit")
-    values.error("--network", "the flit model does not serve compare yet", "use packet or closed");
-  else
-    o.network =
-        values.choice("--network", args.network, {"closed", "packet"}) == 0 ? NetworkKind::closed : NetworkKind::packet;
+  o.network = static_cast<NetworkKind>(
+      values.choice("--network", args.network, {kNetworkNames[0], kNetworkNames[1], kNetworkNames[2]}));
   return o;
 }
 

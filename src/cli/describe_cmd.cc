@@ -134,9 +134,16 @@ Result<std::vector<Entry>> model_entries(const std::string& only) {
   return out;
 }
 
+std::vector<Param> section_params(const std::string& name) {
+  for (const PackageSection& s : package_sections())
+    if (s.name == name) return s.params;
+  return {};
+}
+
 std::vector<Entry> network_entries() {
   return {{"closed", "the paper's equations: store and forward, no contention between flows", {}, {}},
-          {"packet", "cut-through chunks that contend for links (default)", {}, {}}};
+          {"packet", "cut-through chunks that contend for links (default)", {}, {}},
+          {"flit", "cycle-accurate virtual-channel routers; slower, for checking the other two", section_params("flit"), {}}};
 }
 
 Result<std::vector<Entry>> entries_of_kind(const std::string& kind, const std::string& only) {

@@ -40,6 +40,7 @@ void scenario_options(CLI::App* app, CompareArgs& a) {
   text("--mix", a.mix, "WORD", "Request mix: mixed, by-domain or drift")->capture_default_str();
   text("--context", a.context, "TOKENS", "Context of a decoding sequence (1024)");
   text("--prefill-tokens", a.prefill_tokens, "N", "Tokens of a prefill window (2048)");
+  text("--moe-layers", a.moe_layers, "N", "Only the first N MoE layers of each model; 0 = all (0)");
   text("--decode-tokens", a.decode_tokens, "N", "Sequences of a decode window (512)");
   text("--capacity-scope", a.capacity_scope, "WORD", "package: layers share the tiers; layer: each has them to itself")
       ->capture_default_str();
@@ -57,7 +58,7 @@ void compare_options(CLI::App* app, CompareArgs& a) {
   app->add_option("--set", a.settings, "Sets a policy's parameter; see sojourn describe policies")
       ->type_name("POLICY.PARAM=VALUE")
       ->allow_extra_args(false);
-  text("--network", a.network, "WORD", "closed or packet")->capture_default_str();
+  text("--network", a.network, "WORD", "closed, packet or flit")->capture_default_str();
   text("--copies", a.copies, "X", "Byte budget over one copy of all routed experts (1.3)");
   text("--replicas-max", a.replicas_max, "N", "Most replicas of an expert (4)");
   text("--updates-max", a.updates_max, "N", "Residency updates a package and window (1)");

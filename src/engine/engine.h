@@ -3,15 +3,22 @@
 #pragma once
 #include <cassert>
 #include <cstdint>
+#include <limits>
 
 #include "engine/event_queue.h"
 
 namespace sojourn {
 
+inline constexpr Ps kPsNever = std::numeric_limits<Ps>::max();
+
 class Engine {
  public:
   [[nodiscard]] Ps now() const { return now_; }
   [[nodiscard]] std::int64_t events() const { return events_; }
+  /// Time of the next event, or just past the end of run_until: a handler may run ahead on its own until then.
+  [[nodiscard]] Ps next_time() const {
+    return queue_.empty() || queue_.top().time > horizon_ ? horizon_ : queue_.top().time;
+  }
   void schedule(Ps time, std::uint16_t kind, std::uint32_t index, std::uint16_t small = 0) {
     assert(time >= now_);
     queue_.push(time, kind, small, index);
@@ -30,7 +37,9 @@ class Engine {
   /// Runs every event up to and including time `until`, then stands at `until`.
   template <class Handler>
   void run_until(Handler& handler, Ps until) {
+    horizon_ = until + 1;
     while (!queue_.empty() && queue_.top().time <= until) step(handler);
+    horizon_ = kPsNever;
     now_ = until;
   }
 
@@ -43,7 +52,7 @@ class Engine {
     handler.on_event(event);
   }
   EventQueue queue_;
-  Ps now_ = 0;
+  Ps now_ = 0, horizon_ = kPsNever;
   std::int64_t events_ = 0;
 };
 

@@ -6,11 +6,11 @@
 
 namespace sojourn {
 
-Executor::Executor(const Package& package, ExecutorListener& listener)
+Executor::Executor(const Package& package, ExecutorListener& listener, NetworkKind network)
     : package_(package),
       listener_(listener),
       ledger_(package),
-      network_(package, engine_, ledger_, *this),
+      network_(make_network(network == NetworkKind::closed ? NetworkKind::packet : network, package, engine_, ledger_, *this)),
       cores_(static_cast<std::size_t>(package.compute_count)),
       banks_(package.bank_sets.size()),
       chains_(static_cast<std::size_t>(package.compute_count) * kTiers),
@@ -21,7 +21,7 @@ Executor::Executor(const Package& package, ExecutorListener& listener)
     bank_rate_.emplace_back(set.bandwidth);
     bank_latency_.push_back(package.banks[static_cast<std::size_t>(set.first_bank)].latency);
   }
-  bank_lane_ = network_.lanes();
+  bank_lane_ = network_->lanes();
   core_lane_ = bank_lane_ + static_cast<std::uint32_t>(package.bank_sets.size());
   tile_lane_ = core_lane_ + static_cast<std::uint32_t>(package.compute_count);
 }
@@ -29,11 +29,11 @@ Executor::Executor(const Package& package, ExecutorListener& listener)
 void Executor::set_spans(SpanSink* spans, int package_index) {
   spans_ = spans;
   package_index_ = package_index;
-  network_.set_spans(spans, package_index);
+  network_->set_spans(spans, package_index);
 }
 
 void Executor::on_event(const Event& event) {
-  if (event.kind < kFirstUserEvent) return network_.on_event(event);
+  if (event.kind < kFirstUserEvent) return network_->on_event(event);
   const int index = static_cast<int>(event.index);
   switch (event.kind) {
     case kTile:
@@ -215,7 +215,7 @@ void Executor::start_dispatch() {
       const auto id = static_cast<std::uint32_t>(s * n + c);
       const Flow& f = flows_[id];
       if (f.count == 0) continue;
-      network_.send(
+      network_->send(
           {package_.route_chiplets(s, c), f.delivered_end, Traffic::dispatch, id, engine_.now(), engine_.now(), false});
     }
   }
@@ -284,7 +284,7 @@ void Executor::request_tile(int job, Ps want) {
   if (!path.empty())
     engine_.schedule_in_lane(bank_lane_ + static_cast<std::uint32_t>(set), slot.end, kStream,
                              static_cast<std::uint32_t>(job));
-  network_.send({path, end - begin, Traffic::memory, static_cast<std::uint32_t>(job), slot.start + bank_latency_[set],
+  network_->send({path, end - begin, Traffic::memory, static_cast<std::uint32_t>(job), slot.start + bank_latency_[set],
                  slot.end + bank_latency_[set], true});
 }
 
@@ -332,7 +332,7 @@ void Executor::job_done(int job) {
   for (int k = 0; k < j.piece_count; ++k) {
     const int piece = pieces_by_job_[static_cast<std::size_t>(j.first_piece + k)];
     const Piece& p = (*work_.pieces)[static_cast<std::size_t>(piece)];
-    network_.send({package_.route_chiplets(spec.at.chiplet, p.source), p.tokens * work_.token_bytes, Traffic::gather,
+    network_->send({package_.route_chiplets(spec.at.chiplet, p.source), p.tokens * work_.token_bytes, Traffic::gather,
                    static_cast<std::uint32_t>(piece), engine_.now(), engine_.now(), false});
   }
 }
@@ -372,7 +372,7 @@ void Executor::migrate_next(std::uint32_t id) {
   const FifoServer::Slot slot = serve_migration(s.t.from_set, s.issued, bytes);
   s.issued += bytes;
   if (s.issued < s.t.bytes) engine_.schedule(std::max(slot.end, engine_.now() + s.t.gap), kMigNext, id);
-  network_.send({s.t.path, bytes, Traffic::migration, id, slot.start + latency, slot.end + latency, true});
+  network_->send({s.t.path, bytes, Traffic::migration, id, slot.start + latency, slot.end + latency, true});
 }
 
 void Executor::migrate_write(std::uint32_t id) {

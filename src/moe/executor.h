@@ -21,12 +21,13 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "engine/engine.h"
 #include "engine/ledger.h"
-#include "network/packet.h"
+#include "network/network.h"
 #include "sojourn/package.h"
 #include "sojourn/residency.h"
 #include "sojourn/results.h"
@@ -89,7 +90,8 @@ class ExecutorListener {
 
 class Executor final : private NetworkSink {
  public:
-  Executor(const Package& package, ExecutorListener& listener);
+  /// `network`: packet or flit (closed runs no layers, only time and transfers: as packet).
+  Executor(const Package& package, ExecutorListener& listener, NetworkKind network = NetworkKind::packet);
 
   /// Runs one layer from now to its end.
   LayerOutcome run_layer(const LayerWork& work);
@@ -174,7 +176,7 @@ class Executor final : private NetworkSink {
   ExecutorListener& listener_;
   Engine engine_;
   Ledger ledger_;
-  PacketNetwork network_;
+  std::unique_ptr<Network> network_;
   SpanSink* spans_ = nullptr;
   int package_index_ = 0;
   std::vector<Rate> core_rate_, bank_rate_;

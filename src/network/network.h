@@ -37,6 +37,18 @@ class Network {
   virtual ~Network() = default;
   virtual void send(const Message& message) = 0;
   virtual void on_event(const Event& event) = 0;
+  /// Event lanes it uses, from 0.
+  [[nodiscard]] virtual std::uint32_t lanes() const = 0;
+  virtual void set_spans(SpanSink* spans, int package_index) = 0;
 };
+
+/// closed is no event model: the paper's equations (moe/closed_form.h).
+enum class NetworkKind : std::uint8_t { closed, packet, flit };
+inline constexpr const char* kNetworkNames[] = {"closed", "packet", "flit"};
+
+/// The event model of that kind; `kind` must not be closed. A package that the flit model refuses (flit_map) must not
+/// come here.
+std::unique_ptr<Network> make_network(NetworkKind kind, const Package& package, Engine& engine, Ledger& ledger,
+                                      NetworkSink& sink);
 
 }  // namespace sojourn

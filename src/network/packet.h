@@ -20,8 +20,8 @@ class PacketNetwork final : public Network {
   PacketNetwork(const Package& package, Engine& engine, Ledger& ledger, NetworkSink& sink);
   void send(const Message& message) override;
   void on_event(const Event& event) override;
-  [[nodiscard]] std::uint32_t lanes() const { return 3 * static_cast<std::uint32_t>(links_.size()); }
-  void set_spans(SpanSink* spans, int package_index) {
+  [[nodiscard]] std::uint32_t lanes() const override { return 3 * static_cast<std::uint32_t>(links_.size()); }
+  void set_spans(SpanSink* spans, int package_index) override {
     spans_ = spans;
     package_index_ = package_index;
   }

@@ -456,6 +456,14 @@ class Loader {
     package_.chunk_bytes = stream.integer("chunk");
     package_.weight_tiles = static_cast<int>(stream.integer("weight_tiles"));
     package_.prefetch_depth = static_cast<int>(stream.integer("prefetch_depth"));
+    const ParamSet flit = read_optional(root_, "flit");
+    package_.flit.bytes = flit.integer("bytes");
+    package_.flit.packet = flit.integer("packet");
+    package_.flit.vcs = static_cast<int>(flit.integer("vcs"));
+    package_.flit.buffer = static_cast<int>(flit.integer("buffer"));
+    package_.flit.speculative = flit.flag("speculative");
+    package_.flit.oldest_first = flit.word("arbitration") == "age";
+    package_.flit.adaptive = flit.word("routing") == "adaptive";
     const ParamSet handover = read_optional(root_, "handover");
     package_.handover = Rate(static_cast<std::uint64_t>(std::max<std::int64_t>(handover.integer("bandwidth"), 1)));
     package_.handover_latency = handover.integer("latency");

@@ -11,6 +11,7 @@
 
 #include "base/parallel.h"
 #include "moe/model_load.h"
+#include "network/flit_package.h"
 #include "package/load.h"
 #include "policy/dqn_checkpoint.h"
 #include "study/sweep_traces.h"
@@ -31,6 +32,7 @@ void check_numbers(const CompareOptions& o, Diagnostics& d) {
   between("--prefill-tokens", o.prefill_tokens, 1, 1 << 20, "tokens");
   between("--decode-tokens", o.decode_tokens, 1, 1 << 20, "sequences");
   between("--context", o.decode_context, 1, 1 << 20, "tokens");
+  between("--moe-layers", o.moe_layers, 0, 100000, "layers (0 = all)");
   between("--copies", o.copies, 1, 64, "times the routed footprint");
   between("--threads", o.threads, 1, 256, "threads");
   between("--ewma-alpha", o.ewma_alpha, 0, 1, "");
@@ -94,8 +96,12 @@ Result<CompareResult> run_compare(const CompareOptions& options, const PolicyReg
     result.package = std::move(*package);
   else
     take(package.error());
+  if (package && options.network == NetworkKind::flit)
+    if (auto map = flit_map(result.package); !map) take(map.error());
   auto models = load_model_list(options.models, under(options.search_dirs, "models"), kCommandLine, "--models");
   if (!models) take(models.error());
+  if (models && options.moe_layers > 0)
+    for (ModelShape& m : *models) m.layers = std::min(m.layers, m.dense_first + options.moe_layers * m.moe_every);
 
   std::vector<std::shared_ptr<const Scenario>> scenarios;
   if (package && models && !errors.has_errors()) {

@@ -31,6 +31,7 @@ struct CompareOptions {
   std::uint64_t seed = 1;
   NetworkKind network = NetworkKind::packet;
   Mix mix = Mix::mixed;
+  int moe_layers = 0;      ///< only the first so many MoE layers of each model; 0 = all
   bool per_layer = false;  ///< capacity_scope = "layer"
   double copies = 1.3;     ///< resident-copy budget over the routed footprint
   double ewma_alpha = 0.8;

@@ -68,8 +68,9 @@ std::string write_manifest(const CompareOptions& o, const PolicyRegistry& regist
   opt["decode_tokens"] = o.decode_tokens;
   opt["context"] = o.decode_context;
   opt["seed"] = o.seed;
-  opt["network"] = o.network == NetworkKind::packet ? "packet" : "closed";
+  opt["network"] = kNetworkNames[static_cast<std::size_t>(o.network)];
   opt["mix"] = kMixNames[static_cast<std::size_t>(o.mix)];
+  opt["moe_layers"] = o.moe_layers;
   opt["capacity_scope"] = o.per_layer ? "layer" : "package";
   opt["copies"] = o.copies;
   opt["ewma_alpha"] = o.ewma_alpha;
@@ -174,9 +175,10 @@ Result<CompareOptions> read_manifest(const std::string& text, const std::string&
     o.decode_tokens = small("decode_tokens", opt.at("decode_tokens"));
     o.decode_context = small("context", opt.at("context"));
     o.seed = static_cast<std::uint64_t>(std::max<std::int64_t>(0, whole("seed", opt.at("seed"))));
-    o.network =
-        word("network", opt.at("network"), {"closed", "packet"}) == 0 ? NetworkKind::closed : NetworkKind::packet;
+    o.network = static_cast<NetworkKind>(
+        word("network", opt.at("network"), {kNetworkNames[0], kNetworkNames[1], kNetworkNames[2]}));
     o.mix = static_cast<Mix>(word("mix", opt.at("mix"), {kMixNames[0], kMixNames[1], kMixNames[2]}));
+    o.moe_layers = opt.contains("moe_layers") ? small("moe_layers", opt.at("moe_layers")) : 0;
     o.per_layer = word("capacity_scope", opt.at("capacity_scope"), {"package", "layer"}) == 1;
     o.copies = opt.at("copies");
     o.ewma_alpha = opt.at("ewma_alpha");

@@ -76,7 +76,7 @@ Result<RunResult> simulate(const Scenario& scenario, const std::function<std::un
   r.mode = mode_name(scenario.mode);
   r.policy = policy_name;
   r.package = package.name;
-  r.network = scenario.network == NetworkKind::packet ? "packet" : "closed";
+  r.network = kNetworkNames[static_cast<std::size_t>(scenario.network)];
   r.trace_name = scenario.trace->meta().name;
   r.trace_sha256 = scenario.trace->meta().sha256;
   r.trace_origin = origin_name(scenario.origin);

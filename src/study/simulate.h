@@ -9,14 +9,13 @@
 #include "engine/span_sink.h"
 #include "moe/windows.h"
 #include "moe/workload.h"
+#include "network/network.h"
 #include "sojourn/model.h"
 #include "sojourn/package.h"
 #include "sojourn/policy.h"
 #include "sojourn/results.h"
 
 namespace sojourn {
-
-enum class NetworkKind { closed, packet };
 
 /// Everything policies share: same windows, same profile, same pipeline. Read-only during runs.
 struct Scenario {

@@ -17,7 +17,7 @@ StageRun::StageRun(const Scenario& scenario, const PipelineStage& stage, std::un
       policy_(std::move(policy)),
       limits_(policy_->limits(scenario.limits)),
       residency_(package_, stage.moe_count, scenario.model.experts, scenario.model.expert_bytes(), stage.fixed),
-      executor_(package_, *this),
+      executor_(package_, *this, scenario.network),
       router_(*scenario.trace, scenario.model.experts, package_.compute_count),
       index_(index),
       bound_(package_, scenario.tier_rates, bound_rules()) {
@@ -52,7 +52,7 @@ BoundRules StageRun::bound_rules() const {
   r.layers = stage_.moe_count;
   r.replicas_max = limits_.replicas_max;
   r.updates_max = limits_.updates_max;
-  r.events = scenario_.network == NetworkKind::packet;
+  r.events = scenario_.network != NetworkKind::closed;
   for (std::size_t s = 0; s < package_.bank_sets.size(); ++s)
     r.set_bytes.push_back(residency_.free_bytes(static_cast<int>(s)));
   return r;
@@ -173,7 +173,7 @@ void StageRun::start_migration(const Action& action) {
     if (window_ps_ > 0)
       migrating_[i] += static_cast<double>(package_.links[i].bandwidth.time(bytes)) / static_cast<double>(window_ps_);
   }
-  if (scenario_.network == NetworkKind::packet) {
+  if (scenario_.network != NetworkKind::closed) {
     executor_.start_transfer({tag, from.bank_set, action.to.bank_set, path, bytes, gap});
     return;
   }
@@ -265,7 +265,7 @@ void StageRun::run_moe_layer(int local_layer, const std::vector<std::uint32_t>& 
   work.gate = gate_time(package_, block, throttle_);
   work.throttle = throttle_;
   LayerOutcome out;
-  if (scenario_.network == NetworkKind::packet) {
+  if (scenario_.network != NetworkKind::closed) {
     out = executor_.run_layer(work);
   } else {
     out = closed_layer(package_, work, closed_share_, executor_.now(), executor_.ledger());

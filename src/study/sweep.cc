@@ -52,7 +52,7 @@ std::string key_of(const SweepInputs& in, const SweepRun& run, const ResolvedArm
   k["policy"] = {in.arms[run.arm].policy.name, arm.description};
   k["seed"] = run.seed;
   k["windows"] = {in.warmup, run.windows, in.prefill_tokens, in.decode_tokens, in.decode_context};
-  k["network"] = in.network == NetworkKind::packet ? "packet" : "closed";
+  k["network"] = kNetworkNames[static_cast<std::size_t>(in.network)];
   return sha256_hex(k.dump());
 }
 

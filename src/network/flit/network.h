@@ -65,6 +65,10 @@ class FlitNetwork {
 
   /// In order of arrival; the caller may clear it.
   [[nodiscard]] std::vector<Delivery>& delivered() { return delivered_; }
+  /// No packet waits or is being sent at that source: a packet given now enters without a gap.
+  [[nodiscard]] bool source_idle(int terminal) const {
+    return sources_[static_cast<std::size_t>(terminal)].first == kNone;
+  }
   [[nodiscard]] std::int64_t packets_held() const { return packets_held_; }  ///< queued at sources or in the network
   [[nodiscard]] std::int64_t flits_injected() const { return flits_injected_; }
   [[nodiscard]] std::int64_t flits_ejected() const { return flits_ejected_; }

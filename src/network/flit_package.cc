@@ -1,0 +1,128 @@
+// Translation of a package into routers, links and terminals; see flit_package.h for the equations.
+#include "network/flit_package.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace sojourn {
+namespace {
+
+using Index = std::size_t;
+
+int cycles_of(Ps time, Ps cycle, int already, int least) {
+  return static_cast<int>(std::max<Ps>(least, (time + cycle / 2) / cycle - already));
+}
+
+/// The router that each node's terminal hangs on: the other end of a compute chiplet's two NoC links, or the node.
+struct Nodes {
+  std::vector<int> router;             ///< of a node
+  std::vector<char> leaf;              ///< the node is a terminal, not a router
+  std::vector<int> inject, eject;      ///< its two links, if leaf
+  explicit Nodes(const Package& p)
+      : router(static_cast<Index>(p.nodes), -1), leaf(router.size(), 0), inject(router.size(), -1), eject(inject) {
+    std::vector<int> out(router.size(), 0), in(router.size(), 0);
+    for (Index u = 0; u < p.links.size(); ++u) {
+      const auto from = static_cast<Index>(p.links[u].from), to = static_cast<Index>(p.links[u].to);
+      ++out[from];
+      ++in[to];
+      inject[from] = eject[to] = static_cast<int>(u);
+    }
+    for (const Chiplet& c : p.chiplets) {
+      const auto n = static_cast<Index>(c.node);
+      if (out[n] != 1 || in[n] != 1) continue;
+      const Link &a = p.links[static_cast<Index>(inject[n])], &b = p.links[static_cast<Index>(eject[n])];
+      leaf[n] = a.cls == LinkClass::noc && b.cls == LinkClass::noc && a.to == b.from;
+    }
+    int next = 0;
+    for (Index n = 0; n < router.size(); ++n)
+      if (leaf[n] == 0) router[n] = next++;
+    for (Index n = 0; n < router.size(); ++n)
+      if (leaf[n] != 0) router[n] = router[static_cast<Index>(p.links[static_cast<Index>(inject[n])].to)];
+    count = next;
+  }
+  int count = 0;
+};
+
+}  // namespace
+
+Result<FlitMap> flit_map(const Package& package) {
+  const SourceSpan where{package.name, 0, 0};
+  const FlitSettings& settings = package.flit;
+  FlitMap map;
+  map.flit_bytes = settings.bytes;
+  map.packet_bytes = std::max(settings.packet, settings.bytes);
+  std::uint64_t fastest = 1;
+  for (const Link& l : package.links) fastest = std::max(fastest, l.bandwidth.per_second());
+  map.cycle = std::max<Ps>(1, static_cast<Ps>(static_cast<__int128>(settings.bytes) * kPsPerS / fastest));
+
+  const Nodes nodes(package);
+  flit::FlitConfig& config = map.config;
+  config.routers = nodes.count;
+  config.vcs = settings.vcs;
+  config.speculative = settings.speculative;
+  map.source_of.assign(package.links.size(), -1);
+  map.sink_of.assign(package.links.size(), -1);
+
+  std::vector<int> link_of(package.links.size(), -1), package_link;  // package link -> flit link and back
+  for (Index u = 0; u < package.links.size(); ++u) {
+    const Link& l = package.links[u];
+    if (nodes.leaf[static_cast<Index>(l.from)] || nodes.leaf[static_cast<Index>(l.to)]) continue;
+    link_of[u] = config.add_link(nodes.router[static_cast<Index>(l.from)], nodes.router[static_cast<Index>(l.to)],
+                                 cycles_of(l.latency, map.cycle, 2, 1));
+    package_link.push_back(static_cast<int>(u));
+  }
+  std::vector<std::vector<int>> terminals_of(package.chiplets.size());
+  for (Index c = 0; c < package.chiplets.size(); ++c) {
+    const auto n = static_cast<Index>(package.chiplets[c].node);
+    const auto add = [&] {
+      const int t = static_cast<int>(config.terminals.size());
+      config.terminals.push_back(nodes.router[n]);
+      terminals_of[c].push_back(t);
+      return t;
+    };
+    if (nodes.leaf[n] != 0) {
+      const int t = add();
+      map.source_of[static_cast<Index>(nodes.inject[n])] = t;
+      map.sink_of[static_cast<Index>(nodes.eject[n])] = t;
+      continue;
+    }
+    std::vector<int> out, in;
+    for (Index u = 0; u < package.links.size(); ++u) {
+      if (package.links[u].from == static_cast<int>(n)) out.push_back(static_cast<int>(u));
+      if (package.links[u].to == static_cast<int>(n)) in.push_back(static_cast<int>(u));
+    }
+    for (Index i = 0; i < std::max(out.size(), in.size()); ++i) {
+      const int t = add();
+      if (i < out.size()) map.source_of[static_cast<Index>(out[i])] = t;
+      if (i < in.size()) map.sink_of[static_cast<Index>(in[i])] = t;
+    }
+  }
+  config.routes.assign(static_cast<Index>(config.routers) * config.terminals.size(), -1);
+  for (Index a = 0; a < package.chiplets.size(); ++a)
+    for (Index b = 0; b < package.chiplets.size(); ++b)
+      for (const int u : package.route_chiplets(static_cast<int>(a), static_cast<int>(b))) {
+        const int l = link_of[static_cast<Index>(u)];
+        if (l < 0) continue;
+        const auto r = static_cast<Index>(config.links[static_cast<Index>(l)].from);
+        for (const int t : terminals_of[b]) {
+          int& entry = config.routes[r * config.terminals.size() + static_cast<Index>(t)];
+          if (entry >= 0 && entry != l)
+            return fail(where, "network",
+                        fmt::format("flit: the way from {} to {} differs from that of another chiplet over the same router",
+                                    package.chiplets[a].name, package.chiplets[b].name),
+                        "use routing = \"table\", or --network packet");
+          entry = l;
+        }
+      }
+  if (auto fine = flit::check(config); !fine) {
+    Diagnostics out;
+    for (const Diagnostic& d : fine.error().diagnostics.items())
+      out.error(where, "flit." + d.key, d.message, d.remedy.empty() ? "use --network packet" : d.remedy);
+    return fail(std::move(out));
+  }
+  return map;
+}
+
+}  // namespace sojourn
