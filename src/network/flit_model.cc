@@ -20,7 +20,12 @@ FlitModel::FlitModel(const Package& package, FlitMap map, Engine& engine, Ledger
       ledger_(ledger),
       sink_(sink),
       network_(map_.config),
-      terminals_(map_.config.terminals.size()) {}
+      terminals_(map_.config.terminals.size()) {
+  for (std::size_t t = 0; t < terminals_.size(); ++t) {
+    terminals_[t].ready.resize(terminals_.size());
+    terminals_[t].turn = t;
+  }
+}
 
 void FlitModel::send(const Message& m) {
   const auto cls = static_cast<std::size_t>(m.traffic);
@@ -69,7 +74,9 @@ Ps FlitModel::ready_at(const Flow& f) const {
 
 void FlitModel::offer(std::uint32_t flow) {
   const int t = flows_[flow].source;
-  terminals_[static_cast<std::size_t>(t)].ready.push_back(flow);
+  Terminal& terminal = terminals_[static_cast<std::size_t>(t)];
+  terminal.ready[static_cast<std::size_t>(flows_[flow].sink)].push_back(flow);
+  ++terminal.waiting;
   // Every cycle that starts before this event has been simulated, so the network may stand at the next one.
   if (const flit::Cycle c = cycle_from(engine_.now()); c > network_.now()) network_.skip_to(c);
   feed(t);
@@ -78,8 +85,11 @@ void FlitModel::offer(std::uint32_t flow) {
 
 void FlitModel::feed(int terminal) {
   Terminal& t = terminals_[static_cast<std::size_t>(terminal)];
-  if (t.busy || t.ready.empty()) return;
-  const std::uint32_t id = t.ready.front();
+  if (t.busy || t.waiting == 0) return;
+  while (t.ready[t.turn].empty()) t.turn = t.turn + 1 == t.ready.size() ? 0 : t.turn + 1;
+  std::deque<std::uint32_t>& queue = t.ready[t.turn];
+  t.turn = t.turn + 1 == t.ready.size() ? 0 : t.turn + 1;
+  const std::uint32_t id = queue.front();
   Flow& f = flows_[id];
   const Bytes bytes = std::min(map_.packet_bytes, f.bytes - f.sent * map_.packet_bytes);
   network_.send(f.source, f.sink, static_cast<int>(parts(bytes, map_.flit_bytes)),
@@ -92,15 +102,11 @@ void FlitModel::feed(int terminal) {
     t.span_traffic = f.traffic;
   }
   ++f.sent;
-  t.burst += bytes;
-  const bool more = f.sent < f.packets, now = more && ready_at(f) <= network_.now() * map_.cycle;
-  if (now && t.burst < package_.chunk_bytes) return;
-  t.ready.pop_front();
-  t.burst = 0;
-  if (now)
-    t.ready.push_back(id);
-  else if (more)
-    engine_.schedule(ready_at(f), kOffer, id);
+  const bool more = f.sent < f.packets;
+  if (more && ready_at(f) <= network_.now() * map_.cycle) return;
+  queue.pop_front();
+  --t.waiting;
+  if (more) engine_.schedule(ready_at(f), kOffer, id);
 }
 
 void FlitModel::plan() {

@@ -4,9 +4,9 @@
 //   first cycle that starts at t or later; a flit at its sink in cycle c is delivered at (c + 1) T.
 //
 // The network runs ahead on its own, cycle by cycle, until the next event of the engine is due, and jumps over cycles in
-// which nothing moves. A terminal sends one packet after another; messages take turns in bursts of at most chunk_bytes,
-// as in the packet model, and a message fed by a bank offers a packet once its bytes are there (evenly between head and
-// tail).
+// which nothing moves. A terminal sends one packet after another and has a queue for every destination; these take
+// turns packet by packet, each terminal beginning with itself, so that sources do not all turn to one destination at
+// once. A message fed by a bank offers a packet once its bytes are there (evenly between head and tail).
 #pragma once
 #include <deque>
 #include <queue>
@@ -45,8 +45,9 @@ class FlitModel final : public Network {
     std::vector<std::int64_t> early;                 ///< arrived beyond the prefix
   };
   struct Terminal {
-    std::deque<std::uint32_t> ready;  ///< flows with a packet to send, in turn
-    Bytes burst = 0;                  ///< sent of the flow in front
+    std::vector<std::deque<std::uint32_t>> ready;  ///< flows with a packet to send, by sink
+    std::size_t waiting = 0;                       ///< flows in them
+    std::size_t turn = 0;                          ///< sink to look at first
     bool busy = false;                ///< a packet is waiting or under way at the source
     Ps span_start = 0;
     int span_link = 0;

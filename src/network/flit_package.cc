@@ -116,6 +116,9 @@ Result<FlitMap> flit_map(const Package& package) {
           entry = l;
         }
       }
+  int longest = 1;
+  for (const flit::Link& l : config.links) longest = std::max(longest, l.latency);
+  config.buffer = settings.buffer > 0 ? settings.buffer : 2 * longest + 3;
   if (auto fine = flit::check(config); !fine) {
     Diagnostics out;
     for (const Diagnostic& d : fine.error().diagnostics.items())

@@ -142,6 +142,7 @@ Result<CompareResult> run_compare(const CompareOptions& options, const PolicyReg
       Scenario settings;
       settings.per_layer = options.per_layer;
       settings.network = options.network;
+      settings.observer = options.observer;
       settings.copies = options.copies;
       settings.ewma_alpha = options.ewma_alpha;
       settings.limits = options.limits;

@@ -38,6 +38,7 @@ struct CompareOptions {
   ResidencyLimits limits;  ///< replicas_max, updates_max, age_min, link_threshold
   int threads = 2;
   int timeline_windows = 1;              ///< scored windows drawn in the timeline
+  LayerObserver* observer = nullptr;     ///< sees every layer of every run
   std::vector<std::string> search_dirs;  ///< roots that hold packages/, models/, traces/
 };
 

@@ -7,6 +7,7 @@
 
 #include "bound/tier_rates.h"
 #include "engine/span_sink.h"
+#include "moe/executor.h"
 #include "moe/windows.h"
 #include "moe/workload.h"
 #include "network/network.h"
@@ -16,6 +17,14 @@
 #include "sojourn/results.h"
 
 namespace sojourn {
+
+/// Sees every MoE layer's work before it runs. Called from the threads that run policies.
+class LayerObserver {
+ public:
+  virtual ~LayerObserver() = default;
+  virtual void on_layer(const std::string& model, Mode mode, const std::string& policy, int window, int layer,
+                        const LayerWork& work) = 0;
+};
 
 /// Everything policies share: same windows, same profile, same pipeline. Read-only during runs.
 struct Scenario {
@@ -34,6 +43,7 @@ struct Scenario {
   double copies = 1.3;      ///< B_res as a multiple of the routed footprint
   double ewma_alpha = 0.8;  ///< alpha of d-bar
   ResidencyLimits limits;   ///< budget is set per stage
+  LayerObserver* observer = nullptr;
 };
 
 /// Is a trace's model name this model? The same word, or one of them with a suffix after a dash ("qwen1.5-moe-a2.7b"

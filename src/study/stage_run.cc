@@ -59,6 +59,7 @@ BoundRules StageRun::bound_rules() const {
 }
 
 Result<bool> StageRun::place(const std::string& policy_name) {
+  policy_name_ = policy_name;
   PlacementTask task;
   task.package = &package_;
   task.model = &scenario_.model;
@@ -264,6 +265,8 @@ void StageRun::run_moe_layer(int local_layer, const std::vector<std::uint32_t>& 
   work.combine_macs_per_token = model.hidden;
   work.gate = gate_time(package_, block, throttle_);
   work.throttle = throttle_;
+  if (scenario_.observer != nullptr)
+    scenario_.observer->on_layer(model.name, scenario_.mode, policy_name_, window_, stage_.first_moe + local_layer, work);
   LayerOutcome out;
   if (scenario_.network != NetworkKind::closed) {
     out = executor_.run_layer(work);

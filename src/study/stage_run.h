@@ -96,6 +96,7 @@ class StageRun final : private ExecutorListener {
   std::unique_ptr<Policy> policy_;
   ResidencyLimits limits_;
   Residency residency_;
+  std::string policy_name_;
   Executor executor_;
   Router router_;
   int index_;
