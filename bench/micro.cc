@@ -6,6 +6,7 @@
 
 #include "desk.h"
 #include "moe/executor.h"
+#include "network/packet.h"
 
 namespace {
 

@@ -67,13 +67,13 @@ struct Chiplet {
 
 /// How the flit network sees the package: what its links carry a cycle, and the routers (section [flit]).
 struct FlitSettings {
-  Bytes bytes = 256;            ///< a flit: what the fastest link carries in a cycle
-  Bytes packet = 4 * kKiB;      ///< largest packet; a message is cut into such packets
-  int vcs = 4;                  ///< virtual channels an input port
-  int buffer = 0;               ///< flits a VC; 0 = as many as a link's credit loop has cycles
-  bool speculative = true;      ///< a head asks for VC and switch in the same cycle
-  bool oldest_first = false;    ///< age arbitration instead of round robin
-  bool adaptive = false;        ///< minimal adaptive routing with an escape VC instead of the package's routes
+  Bytes bytes = 256;          ///< a flit: what the fastest link carries in a cycle
+  Bytes packet = 4 * kKiB;    ///< largest packet; a message is cut into such packets
+  int vcs = 4;                ///< virtual channels an input port
+  int buffer = 0;             ///< flits a VC; 0 = as many as a link's credit loop has cycles
+  bool speculative = true;    ///< a head asks for VC and switch in the same cycle
+  bool oldest_first = false;  ///< age arbitration instead of round robin
+  bool adaptive = false;      ///< minimal adaptive routing with an escape VC instead of the package's routes
 };
 
 struct Package {
@@ -103,7 +103,7 @@ struct Package {
   int weight_tiles = 8;            ///< weight chunks an expert is streamed in; the first gates compute
   int prefetch_depth = 2;          ///< experts a chiplet's stream buffer of one tier holds (2: double buffering)
   FlitSettings flit;
-  Rate handover;                   ///< package to package, bytes a second (pipelined models)
+  Rate handover;  ///< package to package, bytes a second (pipelined models)
   Ps handover_latency = 0;
   std::string source_sha256;  ///< of the TOML text
 

@@ -10,7 +10,8 @@ struct CompareArgs {
   std::string package = "hcrmap-table1", models = "table2", modes = "prefill,decode", policies;
   std::vector<std::string> traces, settings;
   std::string windows, warmup, seed, network = "packet", threads, mix = "mixed", context, capacity_scope = "package";
-  std::string prefill_tokens, decode_tokens, moe_layers, copies, replicas_max, updates_max, age_min, link_threshold, ewma_alpha;
+  std::string prefill_tokens, decode_tokens, moe_layers, copies, replicas_max, updates_max, age_min, link_threshold,
+      ewma_alpha;
   std::string json, report, timeline, timeline_windows;
   bool quiet = false;
 };

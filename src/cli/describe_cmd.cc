@@ -143,7 +143,10 @@ std::vector<Param> section_params(const std::string& name) {
 std::vector<Entry> network_entries() {
   return {{"closed", "the paper's equations: store and forward, no contention between flows", {}, {}},
           {"packet", "cut-through chunks that contend for links (default)", {}, {}},
-          {"flit", "cycle-accurate virtual-channel routers; slower, for checking the other two", section_params("flit"), {}}};
+          {"flit",
+           "cycle-accurate virtual-channel routers; slower, for checking the other two",
+           section_params("flit"),
+           {}}};
 }
 
 Result<std::vector<Entry>> entries_of_kind(const std::string& kind, const std::string& only) {

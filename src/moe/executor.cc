@@ -10,7 +10,8 @@ Executor::Executor(const Package& package, ExecutorListener& listener, NetworkKi
     : package_(package),
       listener_(listener),
       ledger_(package),
-      network_(make_network(network == NetworkKind::closed ? NetworkKind::packet : network, package, engine_, ledger_, *this)),
+      network_(make_network(network == NetworkKind::closed ? NetworkKind::packet : network, package, engine_, ledger_,
+                            *this)),
       cores_(static_cast<std::size_t>(package.compute_count)),
       banks_(package.bank_sets.size()),
       chains_(static_cast<std::size_t>(package.compute_count) * kTiers),
@@ -285,7 +286,7 @@ void Executor::request_tile(int job, Ps want) {
     engine_.schedule_in_lane(bank_lane_ + static_cast<std::uint32_t>(set), slot.end, kStream,
                              static_cast<std::uint32_t>(job));
   network_->send({path, end - begin, Traffic::memory, static_cast<std::uint32_t>(job), slot.start + bank_latency_[set],
-                 slot.end + bank_latency_[set], true});
+                  slot.end + bank_latency_[set], true});
 }
 
 void Executor::tile_arrived(int job) {
@@ -333,7 +334,7 @@ void Executor::job_done(int job) {
     const int piece = pieces_by_job_[static_cast<std::size_t>(j.first_piece + k)];
     const Piece& p = (*work_.pieces)[static_cast<std::size_t>(piece)];
     network_->send({package_.route_chiplets(spec.at.chiplet, p.source), p.tokens * work_.token_bytes, Traffic::gather,
-                   static_cast<std::uint32_t>(piece), engine_.now(), engine_.now(), false});
+                    static_cast<std::uint32_t>(piece), engine_.now(), engine_.now(), false});
   }
 }
 

@@ -1,10 +1,10 @@
 // Flit network of a package on the event engine: messages become packets, packets go through flit::FlitNetwork.
 //
-//   cycle c covers [c T, (c + 1) T). Events up to and at c T come before cycle c; a message sent at time t enters in the
-//   first cycle that starts at t or later; a flit at its sink in cycle c is delivered at (c + 1) T.
+//   cycle c covers [c T, (c + 1) T). Events up to and at c T come before cycle c; a message sent at time t enters in
+//   the first cycle that starts at t or later; a flit at its sink in cycle c is delivered at (c + 1) T.
 //
-// The network runs ahead on its own, cycle by cycle, until the next event of the engine is due, and jumps over cycles in
-// which nothing moves. A terminal sends one packet after another and has a queue for every destination; these take
+// The network runs ahead on its own, cycle by cycle, until the next event of the engine is due, and jumps over cycles
+// in which nothing moves. A terminal sends one packet after another and has a queue for every destination; these take
 // turns packet by packet, each terminal beginning with itself, so that sources do not all turn to one destination at
 // once. A message fed by a bank offers a packet once its bytes are there (evenly between head and tail).
 #pragma once
@@ -37,7 +37,7 @@ class FlitModel final : public Network {
     Traffic traffic = Traffic::dispatch;
     bool whole = false;
     std::uint32_t tag = 0;
-    int source = 0, sink = 0;      ///< terminals
+    int source = 0, sink = 0;  ///< terminals
     int first_link = 0;
     Bytes bytes = 0;
     Ps head = 0, tail = 0;
@@ -48,7 +48,7 @@ class FlitModel final : public Network {
     std::vector<std::deque<std::uint32_t>> ready;  ///< flows with a packet to send, by sink
     std::size_t waiting = 0;                       ///< flows in them
     std::size_t turn = 0;                          ///< sink to look at first
-    bool busy = false;                ///< a packet is waiting or under way at the source
+    bool busy = false;                             ///< a packet is waiting or under way at the source
     Ps span_start = 0;
     int span_link = 0;
     Traffic span_traffic = Traffic::dispatch;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "network/flit/limits.h"
+
 namespace sojourn {
 namespace {
 
@@ -17,9 +19,9 @@ int cycles_of(Ps time, Ps cycle, int already, int least) {
 
 /// The router that each node's terminal hangs on: the other end of a compute chiplet's two NoC links, or the node.
 struct Nodes {
-  std::vector<int> router;             ///< of a node
-  std::vector<char> leaf;              ///< the node is a terminal, not a router
-  std::vector<int> inject, eject;      ///< its two links, if leaf
+  std::vector<int> router;         ///< of a node
+  std::vector<char> leaf;          ///< the node is a terminal, not a router
+  std::vector<int> inject, eject;  ///< its two links, if leaf
   explicit Nodes(const Package& p)
       : router(static_cast<Index>(p.nodes), -1), leaf(router.size(), 0), inject(router.size(), -1), eject(inject) {
     std::vector<int> out(router.size(), 0), in(router.size(), 0);
@@ -47,15 +49,26 @@ struct Nodes {
 
 }  // namespace
 
+FlitTiming::FlitTiming(const Package& package) : flit(std::max<Bytes>(1, package.flit.bytes)) {
+  std::uint64_t fastest = 1;
+  for (const Link& l : package.links) fastest = std::max(fastest, l.bandwidth.per_second());
+  cycle = std::max<Ps>(1, static_cast<Ps>(static_cast<__int128>(flit) * kPsPerS / fastest));
+}
+
+int FlitTiming::latency(const Link& link) const { return cycles_of(link.latency, cycle, 2, 1); }
+
+int FlitTiming::buffer(const Package& package, const Link& link) const {
+  return package.flit.buffer > 0 ? package.flit.buffer : 2 * latency(link) + 3;
+}
+
 Result<FlitMap> flit_map(const Package& package) {
   const SourceSpan where{package.name, 0, 0};
   const FlitSettings& settings = package.flit;
   FlitMap map;
   map.flit_bytes = settings.bytes;
   map.packet_bytes = std::max(settings.packet, settings.bytes);
-  std::uint64_t fastest = 1;
-  for (const Link& l : package.links) fastest = std::max(fastest, l.bandwidth.per_second());
-  map.cycle = std::max<Ps>(1, static_cast<Ps>(static_cast<__int128>(settings.bytes) * kPsPerS / fastest));
+  const FlitTiming timing(package);
+  map.cycle = timing.cycle;
 
   const Nodes nodes(package);
   flit::FlitConfig& config = map.config;
@@ -70,7 +83,7 @@ Result<FlitMap> flit_map(const Package& package) {
     const Link& l = package.links[u];
     if (nodes.leaf[static_cast<Index>(l.from)] || nodes.leaf[static_cast<Index>(l.to)]) continue;
     link_of[u] = config.add_link(nodes.router[static_cast<Index>(l.from)], nodes.router[static_cast<Index>(l.to)],
-                                 cycles_of(l.latency, map.cycle, 2, 1));
+                                 timing.latency(l));
     package_link.push_back(static_cast<int>(u));
   }
   std::vector<std::vector<int>> terminals_of(package.chiplets.size());
@@ -109,16 +122,22 @@ Result<FlitMap> flit_map(const Package& package) {
         for (const int t : terminals_of[b]) {
           int& entry = config.routes[r * config.terminals.size() + static_cast<Index>(t)];
           if (entry >= 0 && entry != l)
-            return fail(where, "network",
-                        fmt::format("flit: the way from {} to {} differs from that of another chiplet over the same router",
-                                    package.chiplets[a].name, package.chiplets[b].name),
-                        "use routing = \"table\", or --network packet");
+            return fail(
+                where, "network",
+                fmt::format("flit: the way from {} to {} differs from that of another chiplet over the same router",
+                            package.chiplets[a].name, package.chiplets[b].name),
+                "use routing = \"table\", or --network packet");
           entry = l;
         }
       }
   int longest = 1;
   for (const flit::Link& l : config.links) longest = std::max(longest, l.latency);
   config.buffer = settings.buffer > 0 ? settings.buffer : 2 * longest + 3;
+  if (config.buffer > flit::kDeepestBuffer)
+    return fail(where, "flit.buffer",
+                fmt::format("a link of {} cycles needs {} flits a virtual channel to run at full rate; at most {}",
+                            longest, config.buffer, flit::kDeepestBuffer),
+                "set [flit] bytes higher (fewer, larger flits), or buffer");
   if (auto fine = flit::check(config); !fine) {
     Diagnostics out;
     for (const Diagnostic& d : fine.error().diagnostics.items())

@@ -8,11 +8,22 @@ namespace sojourn {
 namespace {
 
 constexpr std::string_view kTrafficNames[kTraffic] = {"dispatch", "gather", "weights", "migration"};
+constexpr Bytes kPacketsPerUnit = 8;
+constexpr Bytes kShare = 4;
 
 }  // namespace
 
 PacketNetwork::PacketNetwork(const Package& package, Engine& engine, Ledger& ledger, NetworkSink& sink)
-    : package_(package), engine_(engine), ledger_(ledger), sink_(sink), links_(package.links.size()) {}
+    : package_(package),
+      engine_(engine),
+      ledger_(ledger),
+      sink_(sink),
+      unit_(std::min(package.chunk_bytes, kPacketsPerUnit * package.flit.packet)),
+      links_(package.links.size()),
+      sources_(package.links.size()) {
+  const FlitTiming timing(package);
+  for (const Link& l : package.links) hop_buffer_.push_back(timing.buffer(package, l) * package.flit.vcs * timing.flit);
+}
 
 std::uint32_t PacketNetwork::new_chunk() {
   if (free_chunks_.empty()) {
@@ -33,16 +44,6 @@ void PacketNetwork::send(const Message& m) {
     sink_.on_delivered(m.traffic, m.tag, m.bytes, m.tail);
     return;
   }
-  if (m.whole || m.bytes <= package_.chunk_bytes) {
-    const std::uint32_t id = new_chunk();
-    chunks_[id] = {m.path.data(), static_cast<std::uint16_t>(m.path.size()), 0, m.traffic, m.tag, kNone, 0, m.bytes,
-                   m.tail};
-    if (m.head > engine_.now())
-      engine_.schedule(m.head, kHop, id);
-    else
-      hop(id);
-    return;
-  }
   std::uint32_t id;
   if (free_flows_.empty()) {
     flows_.emplace_back();
@@ -51,49 +52,76 @@ void PacketNetwork::send(const Message& m) {
     id = free_flows_.back();
     free_flows_.pop_back();
   }
-  // Enough chunks in flight to cover the path's latency at full rate, and one to wait at the bottleneck.
-  Ps latency = 0, narrowest = 1;
-  for (int u : m.path) {
-    const Link& link = package_.links[static_cast<std::size_t>(u)];
-    latency += link.latency;
-    narrowest = std::max(narrowest, link.bandwidth.time(package_.chunk_bytes));
-  }
-  flows_[id] = {m.path, m.bytes, 0, m.traffic, m.tag, 0, static_cast<int>(3 + latency / narrowest), false};
-  send_next(id);
+  flows_[id] = {m.path, m.bytes, 0, m.whole ? m.bytes : unit_, m.traffic, m.tag, kNone, m.tail, 0};
+  for (const int u : m.path) flows_[id].buffer += hop_buffer_[static_cast<std::size_t>(u)];
+  if (m.head > engine_.now())
+    engine_.schedule(m.head, kOffer, id);
+  else
+    offer(id);
 }
 
-void PacketNetwork::send_next(std::uint32_t flow_id) {
-  Flow& f = flows_[flow_id];
-  if (f.in_flight >= f.window) {
-    f.blocked = true;
-    return;
+void PacketNetwork::offer(std::uint32_t flow_id) {
+  const Flow& f = flows_[flow_id];
+  Source& source = sources_[static_cast<std::size_t>(f.path.front())];
+  if (source.queues.empty()) {
+    source.queues.resize(links_.size());
+    source.some.resize((links_.size() + 63) / 64);
+    source.turn = static_cast<std::uint32_t>(f.path.front());
   }
-  f.blocked = false;
-  const Bytes bytes = std::min(package_.chunk_bytes, f.bytes - f.sent);
-  const std::uint32_t id = new_chunk();
-  chunks_[id] = {f.path.data(), static_cast<std::uint16_t>(f.path.size()), 0, f.traffic, f.tag, flow_id, f.sent, bytes,
-                 engine_.now()};
-  f.sent += bytes;
-  ++f.in_flight;
-  hop(id);
+  const std::uint32_t sink = static_cast<std::uint32_t>(f.path.back());
+  Queue& q = source.queues[sink];
+  if (q.first == kNone) {
+    q.first = q.last = flow_id;
+    source.some[sink / 64] |= std::uint64_t{1} << (sink % 64);
+  } else {
+    flows_[q.last].next = flow_id;
+    q.last = flow_id;
+  }
+  feed(source);
+}
+
+void PacketNetwork::feed(Source& source) {
+  for (;;) {
+    // The first queue with something from `turn` on, going round.
+    std::uint32_t word = source.turn / 64;
+    std::uint64_t bits = source.some[word] & (~std::uint64_t{0} << (source.turn % 64));
+    for (std::size_t tried = 0; bits == 0 && tried < source.some.size(); ++tried) {
+      word = word + 1 == source.some.size() ? 0 : word + 1;
+      bits = source.some[word];
+    }
+    if (bits == 0) return;
+    const std::uint32_t sink = word * 64 + static_cast<std::uint32_t>(__builtin_ctzll(bits));
+    Queue& q = source.queues[sink];
+    const std::uint32_t flow_id = q.first;
+    Flow& f = flows_[flow_id];
+    const Bytes bytes = std::min(f.chunk, f.bytes - f.sent);
+    if (source.in_flight > 0 && source.bytes_in_flight + bytes > f.buffer) return;
+    const std::uint32_t id = new_chunk();
+    chunks_[id] = {f.path.data(), static_cast<std::uint16_t>(f.path.size()), 0, f.traffic,        f.tag, f.sent,
+                   bytes,         std::max(f.tail, engine_.now()),           0, f.buffer / kShare};
+    f.sent += bytes;
+    source.turn = sink + 1 == links_.size() ? 0 : sink + 1;
+    ++source.in_flight;
+    source.bytes_in_flight += bytes;
+    if (f.sent == f.bytes) {
+      q.first = f.next;
+      if (q.first == kNone) source.some[sink / 64] &= ~(std::uint64_t{1} << (sink % 64));
+      f.next = kNone;
+      free_flows_.push_back(flow_id);
+    }
+    hop(id);
+  }
 }
 
 void PacketNetwork::on_event(const Event& event) {
-  if (event.kind == kHop)
-    hop(event.index);
-  else if (event.kind == kNext)
-    send_next(event.index);
-  else
-    served(event.index);
-}
-
-void PacketNetwork::served(std::uint32_t flow_id) {
-  Flow& f = flows_[flow_id];
-  --f.in_flight;
-  if (f.blocked)
-    send_next(flow_id);
-  else if (f.sent == f.bytes && f.in_flight == 0)
-    free_flows_.push_back(flow_id);
+  if (event.kind == kHop) return hop(event.index);
+  if (event.kind == kOffer) return offer(event.index);
+  Chunk& c = chunks_[event.index];
+  Source& source = sources_[static_cast<std::size_t>(c.path[0])];
+  --source.in_flight;
+  source.bytes_in_flight -= c.bytes;
+  free_chunks_.push_back(event.index);
+  feed(source);
 }
 
 void PacketNetwork::hop(std::uint32_t id) {
@@ -108,32 +136,14 @@ void PacketNetwork::hop(std::uint32_t id) {
     spans_->span(package_index_, SpanTrack::link, u, slot.start, slot.end,
                  kTrafficNames[static_cast<std::size_t>(c.traffic)]);
   c.tail = std::max(slot.end, c.tail) + link.latency;
-  const bool first = c.hop == 0;
-  const std::uint32_t flow = c.flow;
+  c.latency += link.latency;
   if (++c.hop < c.hops) {
     engine_.schedule_in_lane(lane(u, kHop), slot.start + link.latency, kHop, id);
   } else {
-    const Traffic traffic = c.traffic;
-    const std::uint32_t tag = c.tag;
-    const Bytes delivered = c.offset + c.bytes;
-    const Ps at = c.tail;
-    free_chunks_.push_back(id);
-    if (flow != kNone) {  // a chunk is in flight until its last link serves it, else it would fill that link's queue
-      if (slot.start > engine_.now())
-        engine_.schedule_in_lane(lane(u, kServed), slot.start, kServed, flow);
-      else
-        --flows_[flow].in_flight;
-    }
-    sink_.on_delivered(traffic, tag, delivered, at);  // may grow chunks_: `c` is dead from here
-  }
-  if (flow == kNone) return;
-  Flow& f = flows_[flow];
-  if (first && f.sent < f.bytes) {
-    engine_.schedule_in_lane(lane(u, kNext), slot.end, kNext, flow);
-  } else if (f.blocked) {
-    send_next(flow);
-  } else if (f.sent == f.bytes && f.in_flight == 0) {
-    free_flows_.push_back(flow);
+    // Its last byte leaves the source when it crosses this link, less the way here and what the buffers take in.
+    const Ps release = slot.end + link.latency - c.latency - link.bandwidth.time(c.ahead);
+    engine_.schedule_in_lane(lane(u, kServed), std::max(engine_.now(), release), kServed, id);
+    sink_.on_delivered(c.traffic, c.tag, c.offset + c.bytes, c.tail);  // may grow chunks_: `c` is dead from here
   }
 }
 

@@ -1,16 +1,26 @@
-// Packet network: contended, cut-through, chunked.
+// Packet network: contended, cut-through, in units of some packets.
 //
 //   head at link u:   start = max(head, free_u);  free_u = start + D/B_u
 //   to the next link: head' = start + lambda_u;   tail' = max(start + D/B_u, tail) + lambda_u
 //
 // so that one message alone takes sum(lambda_u) + D / min(B_u), and bytes on a link are served in the order in which
-// their heads arrive. A message longer than `chunk_bytes` is cut; its next chunk asks for the first link when the chunk
-// before has left it, so messages that meet on a link take turns, and a window of chunks in flight keeps one message
-// from filling the queue of a link downstream.
-// Assumption: no finite buffers (no head-of-line blocking across links); the flit model has them.
+// their heads arrive.
+//
+// Sources block, as wormhole sources do. A source (a first link) keeps a queue for every destination; these take turns
+// unit by unit, beginning with the source itself. A unit holds its source until its last byte could leave it: when it
+// crosses its last link, less the latency of the way there and less what the buffers on the way take in. While a source
+// is held, it may send on only as far as those buffers have room:
+//
+//   buffer(path) = sum_u V b_u F        V virtual channels of b_u flits of F bytes at the end of link u
+//   ahead        = buffer(path) / 4     a port's buffers are shared by the traffic of about four others when all send
+//
+// Assumption: links are shared in order of arrival instead of flit by flit, a blocked unit does not hold links in the
+// middle of its path (other virtual channels pass it), and arbitration loses no cycles. docs/validation.md has the
+// error of each against the flit model.
 #pragma once
 #include <vector>
 
+#include "network/flit_package.h"
 #include "network/network.h"
 
 namespace sojourn {
@@ -27,27 +37,40 @@ class PacketNetwork final : public Network {
   }
 
  private:
-  enum Kind : std::uint16_t { kHop, kNext, kServed };
+  enum Kind : std::uint16_t { kHop, kOffer, kServed };
   static constexpr std::uint32_t kNone = 0xFFFFFFFF;
   struct Chunk {
     const int* path = nullptr;
     std::uint16_t hops = 0, hop = 0;
     Traffic traffic = Traffic::dispatch;
-    std::uint32_t tag = 0, flow = kNone;
+    std::uint32_t tag = 0;
     Bytes offset = 0, bytes = 0;
-    Ps tail = 0;
+    Ps tail = 0, latency = 0;  ///< latency: of the links passed
+    Bytes ahead = 0;
   };
   struct Flow {
     std::span<const int> path;
-    Bytes bytes = 0, sent = 0;
+    Bytes bytes = 0, sent = 0, chunk = 0;
     Traffic traffic = Traffic::dispatch;
     std::uint32_t tag = 0;
-    int in_flight = 0, window = 0;
-    bool blocked = false;
+    std::uint32_t next = kNone;  ///< in its queue
+    Ps tail = 0;
+    Bytes buffer = 0;  ///< of its path
   };
-  void send_next(std::uint32_t flow_id);
+  struct Queue {
+    std::uint32_t first = kNone, last = kNone;
+  };
+  /// Whoever sends over a first link: a queue for every last link, served in turn.
+  struct Source {
+    std::vector<Queue> queues;        ///< [last link]
+    std::vector<std::uint64_t> some;  ///< bit: queue not empty
+    std::uint32_t turn = 0;
+    int in_flight = 0;
+    Bytes bytes_in_flight = 0;
+  };
+  void offer(std::uint32_t flow_id);
+  void feed(Source& source);
   void hop(std::uint32_t chunk_id);
-  void served(std::uint32_t flow_id);
   std::uint32_t new_chunk();
   /// Starts of service, and so each kind of event, follow one another on a link.
   static std::uint32_t lane(int link, Kind kind) { return 3 * static_cast<std::uint32_t>(link) + kind; }
@@ -58,7 +81,10 @@ class PacketNetwork final : public Network {
   NetworkSink& sink_;
   SpanSink* spans_ = nullptr;
   int package_index_ = 0;
+  Bytes unit_;  ///< largest chunk, except of messages to be sent as one
   std::vector<FifoServer> links_;
+  std::vector<Source> sources_;    ///< [first link]
+  std::vector<Bytes> hop_buffer_;  ///< V b_u F
   std::vector<Chunk> chunks_;
   std::vector<std::uint32_t> free_chunks_;
   std::vector<Flow> flows_;

@@ -2,10 +2,11 @@
 #include "study/network_models.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
+#include <ctime>
 #include <map>
 #include <mutex>
+#include <tuple>
 
 #include "base/parallel.h"
 #include "moe/closed_form.h"
@@ -14,10 +15,16 @@
 namespace sojourn {
 namespace {
 
+/// Processor time of this thread, so that other work on the machine does not count.
 double seconds_of(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto now = [] {
+    timespec t{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+  };
+  const double start = now();
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return now() - start;
 }
 
 /// A layer's work with its own storage.
@@ -85,11 +92,13 @@ std::vector<Sent> gather_of(const Package& p, const Captured& c) {
 class Phase final : public NetworkSink {
  public:
   Phase(NetworkKind kind, const Package& package, const std::vector<Sent>& messages, Traffic traffic)
-      : ledger_(package), network_(make_network(kind, package, engine_, ledger_, *this)) {
-    for (std::size_t i = 0; i < messages.size(); ++i)
-      network_->send({messages[i].path, messages[i].bytes, traffic, static_cast<std::uint32_t>(i), 0, 0, false});
-  }
+      : ledger_(package),
+        network_(make_network(kind, package, engine_, ledger_, *this)),
+        messages_(messages),
+        traffic_(traffic) {}
   Ps run() {
+    for (std::size_t i = 0; i < messages_.size(); ++i)
+      network_->send({messages_[i].path, messages_[i].bytes, traffic_, static_cast<std::uint32_t>(i), 0, 0, false});
     engine_.run(*this);
     return last_;
   }
@@ -101,6 +110,8 @@ class Phase final : public NetworkSink {
   Engine engine_;
   Ledger ledger_;
   std::unique_ptr<Network> network_;
+  const std::vector<Sent>& messages_;
+  Traffic traffic_;
   Ps last_ = 0;
 };
 
@@ -138,8 +149,9 @@ void run_case(const Package& p, const Captured& c, std::vector<ModelCase>& out) 
     ModelCase& m = add(there ? "dispatch" : "gather");
     for (const Sent& s : messages) m.bytes += s.bytes;
     m.closed = closed_phase(p, messages);
-    m.packet_s = seconds_of([&] { m.packet = Phase(NetworkKind::packet, p, messages, traffic).run(); });
-    m.flit_s = seconds_of([&] { m.flit = Phase(NetworkKind::flit, p, messages, traffic).run(); });
+    Phase packet(NetworkKind::packet, p, messages, traffic), flit(NetworkKind::flit, p, messages, traffic);
+    m.packet_s = seconds_of([&] { m.packet = packet.run(); });
+    m.flit_s = seconds_of([&] { m.flit = flit.run(); });
   }
   LayerWork work = c.work;
   work.jobs = &c.jobs;
@@ -148,8 +160,9 @@ void run_case(const Package& p, const Captured& c, std::vector<ModelCase>& out) 
   Ledger ledger(p);
   Nobody nobody;
   m.closed = closed_layer(p, work, {}, 0, ledger).end;
-  m.packet_s = seconds_of([&] { m.packet = Executor(p, nobody, NetworkKind::packet).run_layer(work).end; });
-  m.flit_s = seconds_of([&] { m.flit = Executor(p, nobody, NetworkKind::flit).run_layer(work).end; });
+  Executor packet(p, nobody, NetworkKind::packet), flit(p, nobody, NetworkKind::flit);
+  m.packet_s = seconds_of([&] { m.packet = packet.run_layer(work).end; });
+  m.flit_s = seconds_of([&] { m.flit = flit.run_layer(work).end; });
   for (const Bytes b : ledger.requested) m.bytes += b;
 }
 

@@ -12,7 +12,7 @@ namespace sojourn {
 struct ModelCase {
   std::string model, mode, policy;
   int window = 0, layer = 0;
-  std::string what;  ///< dispatch | gather | layer
+  std::string what;                     ///< dispatch | gather | layer
   Ps closed = 0, packet = 0, flit = 0;  ///< makespan
   double packet_s = 0, flit_s = 0;      ///< wall time
   Bytes bytes = 0;                      ///< of the messages
@@ -23,8 +23,8 @@ struct ModelRow {  ///< over the cases of one mode and kind
   std::size_t n = 0;
   double closed_mean = 0, closed_worst = 0;  ///< relative error against flit: mean of |e|, largest |e|
   double packet_mean = 0, packet_worst = 0;
-  double closed_bias = 0, packet_bias = 0;   ///< mean of e
-  double speed = 0;                          ///< flit wall time over packet wall time, both summed
+  double closed_bias = 0, packet_bias = 0;  ///< mean of e
+  double speed = 0;                         ///< flit wall time over packet wall time, both summed
 };
 
 struct NetworkModels {

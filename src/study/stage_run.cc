@@ -266,7 +266,8 @@ void StageRun::run_moe_layer(int local_layer, const std::vector<std::uint32_t>& 
   work.gate = gate_time(package_, block, throttle_);
   work.throttle = throttle_;
   if (scenario_.observer != nullptr)
-    scenario_.observer->on_layer(model.name, scenario_.mode, policy_name_, window_, stage_.first_moe + local_layer, work);
+    scenario_.observer->on_layer(model.name, scenario_.mode, policy_name_, window_, stage_.first_moe + local_layer,
+                                 work);
   LayerOutcome out;
   if (scenario_.network != NetworkKind::closed) {
     out = executor_.run_layer(work);

@@ -38,6 +38,9 @@ struct Builder {
     p.macs_per_cycle = 1;
     p.tile_tokens = 4;
     p.chunk_bytes = 64;
+    p.flit.bytes = 1;
+    p.flit.packet = 8;
+    p.flit.vcs = 1;
     p.weight_tiles = 4;
     p.prefetch_depth = 2;
     p.handover = Rate(kGB);

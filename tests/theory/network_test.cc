@@ -125,14 +125,41 @@ TEST_CASE("a short message passes a long one on a shared link within a few chunk
   }
 }
 
-TEST_CASE("messages of the same source take turns on its first link") {
-  const Package p = chain({kGB}, {100});
+TEST_CASE("destinations of one source take turns; messages to one destination come in the order sent") {
+  Builder b(4);
+  b.link(0, 1, kGB, 100);
+  b.link(1, 2, 8 * kGB, 100);
+  b.link(1, 3, 8 * kGB, 100);
+  b.banks(Tier::sram, 0, 1, 1000, kGB);
+  const Package p = b.build();
   Net net(p);
-  net.send(0, 1, 6'400, 0);
-  net.send(0, 1, 640, 1);
+  net.send(0, 2, 6'400, 0);
+  net.send(0, 3, 640, 1);
+  net.send(0, 3, 640, 2);
   net.finish(0);
-  CHECK(net.at[0] == 100 + 7'040'000);
-  CHECK(net.at[1] <= 100 + 2 * 640'000 + 64'000);
+  const Ps turn = 2 * 64'000, last = 200 + 8'000;  // the last link adds the time of a chunk's last byte only
+  CHECK(net.at[0] == 100 + 100 + 7'680'000);
+  CHECK(net.at[1] <= 10 * turn + 64'000 + last);
+  CHECK(net.at[2] <= 20 * turn + 64'000 + last);
+  CHECK(net.at[2] > net.at[1]);
+}
+
+TEST_CASE("a source whose unit waits for a link sends to others only as far as the buffers on the way have room") {
+  Builder b(6);
+  for (const int source : {0, 1, 5}) b.link(source, 2, kGB, 100);
+  b.link(2, 3, kGB, 100);
+  b.link(2, 4, kGB, 100);
+  b.banks(Tier::sram, 0, 1, 1000, kGB);
+  const Package p = b.build();
+  Net net(p);
+  for (const int source : {1, 5}) net.send(source, 3, 6'400, static_cast<std::uint32_t>(source));
+  net.send(0, 3, 640, 0);
+  net.send(0, 4, 640, 2);
+  net.finish(0);
+  // With the way to 4 to itself, message 2 would end after 1280 bytes at most: it takes turns with message 0. Each unit
+  // of message 0 now waits for one of another source, and the source with it: three units' time for two.
+  CHECK(net.at[2] > 1'800'000);
+  CHECK(std::max(net.at[1], net.at[5]) == 200 + 2 * 6'400'000 + 640'000);  // the shared link is never idle
 }
 
 TEST_CASE("a message to its own chiplet is there at once") {
