@@ -57,6 +57,14 @@ struct ValidateArgs {
 };
 int validate_network(const ValidateArgs& args);
 
+/// popnet's option letters.
+struct PopnetArgs {
+  std::string side, dimensions, vcs, in_buffer, out_buffer, flit_words, link_length, limit, seed, bench, routing, graph;
+  std::string delays, report_period, reconfiguration, packet_loss, json;
+  bool protocol = false, quiet = false;
+};
+int popnet_run(const PopnetArgs& args);
+
 struct TraceArgs {
   std::string format, output, json;
   std::vector<std::string> inputs, params;

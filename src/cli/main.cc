@@ -118,6 +118,32 @@ void train_options(CLI::App* app, TrainArgs& a) {
   json_option(app, a.json);
 }
 
+/// popnet's letters; one given twice counts the second time, as there.
+void popnet_options(CLI::App* app, PopnetArgs& a) {
+  const auto text = [&](const char* name, std::string& target, const char* type, const char* help) {
+    app->add_option(name, target, help)->type_name(type)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  };
+  text("-A", a.side, "K", "Routers a side; of a graph: all of them (8)");
+  text("-c", a.dimensions, "N", "Dimensions: 2, of a graph 1");
+  text("-V", a.vcs, "N", "Virtual channels a port (2)");
+  text("-B", a.in_buffer, "FLITS", "Input buffer of a VC (64)");
+  text("-O", a.out_buffer, "FLITS", "Output buffer of a port (4)");
+  text("-F", a.flit_words, "WORDS", "Words a flit; moves the random numbers only (4)");
+  text("-L", a.link_length, "UM", "Link length; without effect");
+  text("-T", a.limit, "CYCLES", "Ends the run (1e9)");
+  text("-r", a.seed, "N", "Seed (1)");
+  text("-I", a.bench, "FILE", "Packets: time source destination flits");
+  text("-R", a.routing, "N", "0 XY mesh, 1 torus, 4 graph (0; 4 with -G)");
+  text("-G", a.graph, "FILE.gv", "The graph");
+  text("-D", a.delays, "FILE", "Delays to write (./delayInfo.txt)");
+  app->add_flag("-P", a.protocol, "Packets: source_time destination_time source destination flits protocol");
+  text("-m", a.report_period, "CYCLES", "Reporting period; without effect");
+  text("-C", a.reconfiguration, "FILE", "Reconfigurations; without effect");
+  text("-l", a.packet_loss, "WORD", "Packet loss; without effect");
+  app->add_flag("--quiet,-q", a.quiet, "No summary");
+  json_option(app, a.json);
+}
+
 /// Every option and command name below `app`, for suggestions.
 std::vector<std::string> known_names(const CLI::App* app, bool options) {
   std::vector<std::string> names;
@@ -261,15 +287,23 @@ int run(int argc, char** argv) {
 
   CLI::App* validate = root.add_subcommand("validate", "Put the models beside recorded data of other simulators");
   ValidateArgs validate_args;
-  app = add(validate, "network", "Run every row of a folder of network reference data through the flit network",
+  app = add(validate, "network", "Run a folder of network reference data through the flit network and the popnet model",
             "  sojourn validate network --reference noc/ --json errors.json\n",
             [&] { return validate_network(validate_args); });
   app->add_option("--reference", validate_args.reference,
-                  "Folder with open_loop.csv, batch.csv, traces/ ...; any of them")
+                  "Folder with open_loop.csv, batch.csv, traces/, NAME.bench with NAME.delay.txt ...; any of them")
       ->required()
       ->type_name("DIR");
   json_option(app, validate_args.json);
   app->add_flag("--quiet,-q", validate_args.quiet, "No tables, no progress");
+
+  PopnetArgs popnet_args;
+  popnet_options(
+      add(&root, "popnet", "Run a popnet packet list, with popnet's options: LEGOSim's network simulator",
+          "  sojourn popnet -A 4 -c 2 -V 3 -B 12 -O 12 -F 4 -L 1000 -T 1e9 -r 1 -I bench.txt -R 0 -D out.txt\n"
+          "  sojourn popnet -A 36 -c 1 -V 3 -B 12 -O 12 -F 4 -T 1e9 -r 1 -I bench.txt -R 4 -G mesh.gv -P\n",
+          [&] { return popnet_run(popnet_args); }),
+      popnet_args);
 
   CLI::App* trace = root.add_subcommand("trace", "Import, inspect, check, export and generate router traces");
   TraceArgs import_args, info_args, trace_check_args, export_args, synth_args;

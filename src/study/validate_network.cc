@@ -16,6 +16,7 @@
 
 #include "base/parallel.h"
 #include "network/flit/traffic.h"
+#include "study/validate_popnet.h"
 
 namespace sojourn {
 namespace {
@@ -360,10 +361,12 @@ Result<NetworkValidation> validate_network(const std::string& folder, std::uint6
   plan_open_loop(plan, "open_loop.csv");
   plan_open_loop(plan, "seed_runs.csv");
   plan_saturation(plan);
+  for (auto& job : plan_popnet(folder, plan.problems)) plan.jobs.push_back(std::move(job));
   if (plan.problems.has_errors()) return fail(std::move(plan.problems));
   if (plan.jobs.empty() && !plan.has("speed.csv"))
     return fail({}, "--reference", folder + ": holds no file of network reference data",
-                "expected open_loop.csv, saturation.csv, batch.csv, zero_load.csv, speed.csv or traces/");
+                "expected open_loop.csv, saturation.csv, batch.csv, zero_load.csv, speed.csv, traces/ or NAME.bench "
+                "with NAME.delay.txt");
   std::vector<Cases> found(plan.jobs.size());
   std::mutex mutex;
   int done = 0;

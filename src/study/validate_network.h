@@ -38,8 +38,9 @@ struct NetworkValidation {
 };
 
 /// `folder` holds any of open_loop.csv, seed_runs.csv, saturation.csv, batch.csv, zero_load.csv, speed.csv and
-/// traces/*.csv. Random traffic is drawn anew from `seed`; rows marked saturated give their accepted rate only. The
-/// cases do not depend on the number of threads; speed is measured after them, on one.
+/// traces/*.csv, and of popnet's NAME.bench with NAME.delay.txt (validate_popnet.h). Random traffic is drawn anew from
+/// `seed`; rows marked saturated give their accepted rate only. The cases do not depend on the number of threads; speed
+/// is measured after them, on one.
 Result<NetworkValidation> validate_network(const std::string& folder, std::uint64_t seed, int threads,
                                            ProgressSink& progress);
 
