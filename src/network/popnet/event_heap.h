@@ -8,6 +8,7 @@
 // Assumption: popnet built with GNU's library, whose std::priority_queue behaves like this. Source: Williams, Floyd
 // 1964.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -31,6 +32,10 @@ class EventHeap {
   [[nodiscard]] bool empty() const { return heap_.empty(); }
   [[nodiscard]] std::size_t size() const { return heap_.size(); }
   [[nodiscard]] const Event& top() const { return heap_.front(); }
+  /// Of the event after the top one.
+  [[nodiscard]] double second_time() const {
+    return heap_.size() > 2 ? std::min(heap_[1].time, heap_[2].time) : heap_.back().time;
+  }
   void put(const Event& e) {
     heap_.push_back(e);
     rise(heap_.size() - 1, 0, e);
