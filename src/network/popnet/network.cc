@@ -122,8 +122,8 @@ class Simulator final : public Surroundings {
     put_step(e.time + periods_[p], p);
     const bool changed = fabric_.step(periods_[p]);
     if (changed || finished_ == begun_ || periods_.size() != 1) return;
-    if (events_.size() == 1) {
-      blocked_ = true;  // nothing on the way, nothing to come, nothing moved
+    if (events_.size() == 1) {  // nothing on the way, nothing to come, nothing moved
+      blocked_ = !resume();
       return;
     }
     // Waiting for a distant event: the steps until it change nothing.
@@ -170,6 +170,20 @@ class Simulator final : public Surroundings {
       fabric_.inject(router, vc, id, live_[id].flits);
       draws_.skip(static_cast<std::uint64_t>(live_[id].flits) * static_cast<std::uint64_t>(config_.flit_words));
     }
+  }
+
+  /// Sources that stopped and emptied their queues into their own router go on. popnet would leave them there for ever.
+  bool resume() {
+    bool any = false;
+    for (int r = 0; r < config_.routers; ++r) {
+      std::size_t least = fabric_.queued(r, 0, 0);
+      for (int v = 1; v < config_.vcs; ++v) least = std::min(least, fabric_.queued(r, 0, v));
+      if (full_[static_cast<std::size_t>(r)] == 0 || least >= kFull) continue;
+      full_[static_cast<std::size_t>(r)] = 0;
+      any = any || !pending_[static_cast<std::size_t>(r)].empty();
+      inject(r);
+    }
+    return any;
   }
 
   /// Nothing is in the network: on to the next event. False: there is none.
