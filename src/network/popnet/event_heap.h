@@ -22,8 +22,8 @@ struct Event {
   std::int64_t flit = 0;  ///< index in its packet; step: index of the period
   std::uint32_t packet = 0;
   std::int32_t router = 0;
-  std::int32_t port = 0;
-  std::int16_t vc = 0;
+  std::int16_t port = 0;  ///< of at most kMostRouters in a graph
+  std::uint8_t vc = 0;
   EventKind kind = EventKind::ready;
 };
 

@@ -74,10 +74,12 @@ class Simulator final : public Surroundings {
   [[nodiscard]] int destination(std::uint32_t packet) const override { return live_[packet].destination; }
   [[nodiscard]] bool last(Flit f) const override { return f.index + 1 == live_[f.packet].flits; }
   void send(int router, int port, int vc, double delay, Flit f) override {
-    events_.put({now_ + delay, f.index, f.packet, router, port, static_cast<std::int16_t>(vc), EventKind::flit});
+    events_.put({now_ + delay, f.index, f.packet, router, static_cast<std::int16_t>(port),
+                 static_cast<std::uint8_t>(vc), EventKind::flit});
   }
   void send_credit(int router, int port, int vc) override {
-    events_.put({now_ + 1.0, 0, 0, router, port, static_cast<std::int16_t>(vc), EventKind::credit});
+    events_.put(
+        {now_ + 1.0, 0, 0, router, static_cast<std::int16_t>(port), static_cast<std::uint8_t>(vc), EventKind::credit});
   }
   void left_source(int router, int vc) override {
     if (full_[static_cast<std::size_t>(router)] == 0 || fabric_.queued(router, 0, vc) >= kFull) return;

@@ -42,6 +42,12 @@ Fabric::Fabric(const PopnetConfig& config, Draws& draws, Surroundings& around)
   }
   first_word_.push_back(words);
   occupied_.assign(words, 0);
+  int most = 0;
+  for (int r = 0; r < config.routers; ++r) most = std::max(most, config.port_count(r));
+  for (int i = 0; i < most * config.vcs; ++i) {
+    port_of_.push_back(static_cast<std::uint16_t>(i / config.vcs));
+    vc_of_.push_back(static_cast<std::uint16_t>(i % config.vcs));
+  }
 }
 
 void Fabric::occupy(int router, int local) {
@@ -64,7 +70,8 @@ void Fabric::each_occupied(F&& f) {
   for (std::size_t w = begin; w < end; ++w)
     for (std::uint64_t bits = occupied_[w]; bits != 0; bits &= bits - 1) {
       const int local = static_cast<int>(w - begin) * 64 + std::countr_zero(bits);
-      f(local, local / config_.vcs, local % config_.vcs);
+      f(local, static_cast<int>(port_of_[static_cast<std::size_t>(local)]),
+        static_cast<int>(vc_of_[static_cast<std::size_t>(local)]));
     }
 }
 
@@ -96,7 +103,7 @@ void Fabric::arrive(int router, int port, int vc, Flit f) {
 }
 
 Flit Fabric::take(int local) {
-  Input& in = inputs_[channel(here_, 0, local)];
+  Input& in = inputs_[base_ + static_cast<std::size_t>(local)];
   Stretch& s = in.queue.front();
   const Flit f{s.packet, s.first};
   ++s.first;
@@ -114,6 +121,8 @@ bool Fabric::step(double period) {
     for (std::uint64_t bits = active_[w]; bits != 0; bits &= bits - 1) {
       here_ = static_cast<int>(w) * 64 + std::countr_zero(bits);
       if (config_.period[static_cast<std::size_t>(here_)] != period) continue;
+      port0_ = port_at(here_, 0);
+      base_ = channel(here_, 0, 0);
       send_flits();
       to_output_buffers();
       allocate_switch();
@@ -127,9 +136,9 @@ void Fabric::send_flits() {
   int& buffered = buffered_[static_cast<std::size_t>(here_)];
   if (buffered == 0) return;
   for (int p = 1; p < config_.port_count(here_); ++p) {
-    Fifo<Leaving>& out = leaving_[port_at(here_, p)];
+    Fifo<Leaving>& out = leaving_[port0_ + static_cast<std::size_t>(p)];
     if (out.empty()) continue;
-    const Port& to = config_.port(here_, p);
+    const Port& to = config_.ports[port0_ + static_cast<std::size_t>(p)];
     around_.send(to.router, to.port, out.front().vc, to.delay, out.front().flit);
     out.pop();
     --buffered;
@@ -141,20 +150,20 @@ void Fabric::send_flits() {
 
 void Fabric::to_output_buffers() {
   each_occupied([&](int local, int port, int vc) {
-    Input& in = inputs_[channel(here_, port, vc)];
+    Input& in = inputs_[base_ + static_cast<std::size_t>(local)];
     if (in.state != State::cross) return;
-    --outputs_[channel(here_, in.out_port, in.out_vc)].credits;
+    --outputs_[out_channel(in)].credits;
     if (port != 0) {
-      const Port& from = config_.port(here_, port);
+      const Port& from = config_.ports[port0_ + static_cast<std::size_t>(port)];
       around_.send_credit(from.router, from.port, vc);
     }
     const bool more = in.flits > 1;
     const Flit f = take(local);
-    leaving_[port_at(here_, in.out_port)].push({f, in.out_vc});
+    leaving_[port0_ + static_cast<std::size_t>(in.out_port)].push({f, in.out_vc});
     ++buffered_[static_cast<std::size_t>(here_)];
     if (port == 0) around_.left_source(here_, vc);
     const bool tail = around_.last(f);
-    if (tail) outputs_[channel(here_, in.out_port, in.out_vc)].taken = false;
+    if (tail) outputs_[out_channel(in)].taken = false;
     in.state = !more ? State::idle : tail ? State::route : State::wait_switch;
   });
 }
@@ -166,17 +175,17 @@ void Fabric::allocate_switch() {
   const auto pick = [&] {
     if (count == 0) return;
     const int local = ready[count > 1 ? draws_.below(count) : 0];
-    requests_.push_back({inputs_[channel(here_, 0, local)].out_port, local});
+    requests_.push_back({inputs_[base_ + static_cast<std::size_t>(local)].out_port, local});
     count = 0;
   };
-  each_occupied([&](int local, int port, int vc) {
+  each_occupied([&](int local, int port, int) {
     if (port != at_port) {
       pick();
       at_port = port;
     }
-    const Input& in = inputs_[channel(here_, port, vc)];
-    if (in.state != State::wait_switch || outputs_[channel(here_, in.out_port, in.out_vc)].credits <= 0) return;
-    if (leaving_[port_at(here_, in.out_port)].size() < static_cast<std::size_t>(config_.out_buffer))
+    const Input& in = inputs_[base_ + static_cast<std::size_t>(local)];
+    if (in.state != State::wait_switch || outputs_[out_channel(in)].credits <= 0) return;
+    if (leaving_[port0_ + static_cast<std::size_t>(in.out_port)].size() < static_cast<std::size_t>(config_.out_buffer))
       ready[count++] = local;
   });
   pick();
@@ -185,15 +194,15 @@ void Fabric::allocate_switch() {
     for (end = i + 1; end < requests_.size() && requests_[end].key == requests_[i].key;) ++end;
     const int n = static_cast<int>(end - i);
     const Request& winner = requests_[i + static_cast<std::size_t>(n > 1 ? draws_.below(n) : 0)];
-    inputs_[channel(here_, 0, winner.local)].state = State::cross;
+    inputs_[base_ + static_cast<std::size_t>(winner.local)].state = State::cross;
     changed_ = true;
   }
 }
 
 void Fabric::allocate_vcs() {
   requests_.clear();
-  each_occupied([&](int local, int port, int vc) {
-    const Input& in = inputs_[channel(here_, port, vc)];
+  each_occupied([&](int local, int, int) {
+    const Input& in = inputs_[base_ + static_cast<std::size_t>(local)];
     if (in.state != State::wait_vc) return;
     int first = 0, last = config_.vcs;
     if (config_.routing == Routing::mesh) last = std::min(last, kMeshVcs);
@@ -203,7 +212,7 @@ void Fabric::allocate_vcs() {
     }
     int free[kMostVcs], count = 0;
     for (int v = first; v < last; ++v)
-      if (!outputs_[channel(here_, in.out_port, v)].taken) free[count++] = v;
+      if (!outputs_[base_ + static_cast<std::size_t>(in.out_port * config_.vcs + v)].taken) free[count++] = v;
     if (count == 0) return;
     const int v = free[count > 1 ? draws_.below(count) : 0];
     requests_.push_back({in.out_port * config_.vcs + v, local});
@@ -213,17 +222,17 @@ void Fabric::allocate_vcs() {
     for (end = i + 1; end < requests_.size() && requests_[end].key == requests_[i].key;) ++end;
     const int n = static_cast<int>(end - i);
     const Request& winner = requests_[i + static_cast<std::size_t>(n > 1 ? draws_.below(n) : 0)];
-    Input& in = inputs_[channel(here_, 0, winner.local)];
+    Input& in = inputs_[base_ + static_cast<std::size_t>(winner.local)];
     in.state = State::wait_switch;
     in.out_vc = winner.key % config_.vcs;
-    outputs_[channel(here_, in.out_port, in.out_vc)].taken = true;
+    outputs_[out_channel(in)].taken = true;
     changed_ = true;
   }
 }
 
 void Fabric::routes_and_ejection() {
   each_occupied([&](int local, int port, int vc) {
-    Input& in = inputs_[channel(here_, port, vc)];
+    Input& in = inputs_[base_ + static_cast<std::size_t>(local)];
     if (in.state != State::route && in.state != State::home) return;
     const Flit f = front(in);
     const int destination = around_.destination(f.packet);
@@ -234,7 +243,7 @@ void Fabric::routes_and_ejection() {
       return;
     }
     if (port != 0) {
-      const Port& from = config_.port(here_, port);
+      const Port& from = config_.ports[port0_ + static_cast<std::size_t>(port)];
       around_.send_credit(from.router, from.port, vc);
     }
     around_.handed_over(f);

@@ -101,6 +101,9 @@ class Fabric {
   [[nodiscard]] std::size_t port_at(int router, int port) const {
     return static_cast<std::size_t>(config_.first_port[static_cast<std::size_t>(router)] + port);
   }
+  [[nodiscard]] std::size_t out_channel(const Input& in) const {
+    return base_ + static_cast<std::size_t>(in.out_port * config_.vcs + in.out_vc);
+  }
   [[nodiscard]] Flit front(const Input& in) const { return {in.queue.front().packet, in.queue.front().first}; }
   /// The oldest flit leaves an input queue of the router at work.
   Flit take(int local);
@@ -128,7 +131,9 @@ class Fabric {
   std::vector<std::uint64_t> active_;    // bits: routers with work
   std::vector<std::uint64_t> occupied_;  // bits: input VCs that hold flits; first_word_[r] on
   std::vector<std::size_t> first_word_;
-  int here_ = 0;  // the router at work
+  int here_ = 0;                                // the router at work
+  std::size_t base_ = 0, port0_ = 0;            // its first channel and port
+  std::vector<std::uint16_t> port_of_, vc_of_;  // of a channel counted from base_
   bool changed_ = false;
   std::int64_t hops_ = 0;
   struct Request {
