@@ -56,6 +56,7 @@ struct ValidateArgs {
   bool quiet = false;
 };
 int validate_network(const ValidateArgs& args);
+int validate_memory(const ValidateArgs& args);
 
 /// popnet's option letters.
 struct PopnetArgs {

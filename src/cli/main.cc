@@ -296,6 +296,14 @@ int run(int argc, char** argv) {
       ->type_name("DIR");
   json_option(app, validate_args.json);
   app->add_flag("--quiet,-q", validate_args.quiet, "No tables, no progress");
+  app = add(validate, "memory", "Run every row of a folder of DRAM reference data through the memory model",
+            "  sojourn validate memory --reference memory/ --json errors.json\n",
+            [&] { return validate_memory(validate_args); });
+  app->add_option("--reference", validate_args.reference, "Folder with systems.csv, measurements.csv, sim_speed.csv")
+      ->required()
+      ->type_name("DIR");
+  json_option(app, validate_args.json);
+  app->add_flag("--quiet,-q", validate_args.quiet, "No tables, no progress");
 
   PopnetArgs popnet_args;
   popnet_options(

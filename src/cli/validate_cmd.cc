@@ -1,4 +1,4 @@
-// validate network: the flit network beside recorded simulator data.
+// validate: the flit network and the memory model beside recorded simulator data.
 #include <fmt/format.h>
 
 #include <thread>
@@ -6,9 +6,46 @@
 #include "cli/commands.h"
 #include "cli/io.h"
 #include "cli/values.h"
+#include "study/validate_memory.h"
 #include "study/validate_network.h"
 
 namespace sojourn::cli {
+namespace {
+
+std::string summary_table(const std::vector<ValidationSummary>& summary, int width) {
+  std::string text =
+      fmt::format("{:<{}}{:>8}{:>14}{:>12}{:>12}\n", "quantity", width, "cases", "median error", "95 %", "largest");
+  for (const ValidationSummary& s : summary)
+    text += fmt::format("{:<{}}{:>8}{:>13.3f}%{:>11.3f}%{:>11.3f}%\n", s.quantity, width, s.n, 100 * s.median_abs,
+                        100 * s.p95_abs, 100 * s.max_abs);
+  return text;
+}
+
+void write_cases(JsonWriter& w, const std::vector<ValidationCase>& cases,
+                 const std::vector<ValidationSummary>& summary) {
+  w.key("cases").begin_array();
+  for (const ValidationCase& c : cases)
+    w.begin_object()
+        .field("file", c.file)
+        .field("id", c.id)
+        .field("quantity", c.quantity)
+        .field("reference", c.reference)
+        .field("measured", c.measured)
+        .field("rel_error", c.error())
+        .end_object();
+  w.end_array().key("summary").begin_object();
+  for (const ValidationSummary& s : summary)
+    w.key(s.quantity)
+        .begin_object()
+        .field("n", static_cast<std::int64_t>(s.n))
+        .field("median_abs", s.median_abs)
+        .field("p95_abs", s.p95_abs)
+        .field("max_abs", s.max_abs)
+        .end_object();
+  w.end_object();
+}
+
+}  // namespace
 
 int validate_network(const ValidateArgs& args) {
   if (auto fine = check_writable(args.json, "--json"); !fine) return report(fine.error());
@@ -20,11 +57,7 @@ int validate_network(const ValidateArgs& args) {
   if (!result) return report(result.error());
   if (interrupted()) return kInterrupted;
 
-  std::string text =
-      fmt::format("{:<12}{:>8}{:>14}{:>12}{:>12}\n", "quantity", "cases", "median error", "95 %", "largest");
-  for (const ValidationSummary& s : result->summary())
-    text += fmt::format("{:<12}{:>8}{:>13.3f}%{:>11.3f}%{:>11.3f}%\n", s.quantity, s.n, 100 * s.median_abs,
-                        100 * s.p95_abs, 100 * s.max_abs);
+  std::string text = summary_table(result->summary(), 12);
   if (!result->speed.empty())
     text += fmt::format("\n{:<30}{:>20}{:>18}\n", "speed", "flit-router-hops/s", "times reference");
   for (const ValidationSpeed& s : result->speed)
@@ -35,26 +68,8 @@ int validate_network(const ValidateArgs& args) {
 
   JsonWriter w;
   begin_document(w, "sojourn.validate/1");
-  w.key("cases").begin_array();
-  for (const ValidationCase& c : result->cases)
-    w.begin_object()
-        .field("file", c.file)
-        .field("id", c.id)
-        .field("quantity", c.quantity)
-        .field("reference", c.reference)
-        .field("measured", c.measured)
-        .field("rel_error", c.error())
-        .end_object();
-  w.end_array().key("summary").begin_object();
-  for (const ValidationSummary& s : result->summary())
-    w.key(s.quantity)
-        .begin_object()
-        .field("n", static_cast<std::int64_t>(s.n))
-        .field("median_abs", s.median_abs)
-        .field("p95_abs", s.p95_abs)
-        .field("max_abs", s.max_abs)
-        .end_object();
-  w.end_object().key("speed").begin_object();
+  write_cases(w, result->cases, result->summary());
+  w.key("speed").begin_object();
   for (const ValidationSpeed& s : result->speed)
     w.key(s.id)
         .begin_object()
@@ -66,6 +81,55 @@ int validate_network(const ValidateArgs& args) {
         .end_object();
   w.end_object();
   end_document(w, "validate network");
+  if (auto written = write_output(args.json, "--json", w.text()); !written) return report(written.error());
+  return kDone;
+}
+
+int validate_memory(const ValidateArgs& args) {
+  if (auto fine = check_writable(args.json, "--json"); !fine) return report(fine.error());
+  TerminalProgress progress(args.quiet);
+  catch_interrupt();
+  const int threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  auto result = sojourn::validate_memory(args.reference, threads, progress);
+  progress.clear();
+  if (!result) return report(result.error());
+  if (interrupted()) return kInterrupted;
+
+  const std::vector<ValidationSummary> summary = summarize(result->cases);
+  std::string text = summary_table(summary, 24);
+  text += fmt::format("\n{:<32}{:<20}{:>10}{:>14}\n", "system", "quantity", "within", "rows");
+  for (const MemoryTolerance& t : result->tolerances)
+    text += fmt::format("{:<32}{:<20}{:>10}{:>14}\n", printable(t.system), t.quantity, t.tolerance,
+                        fmt::format("{} of {}", t.held, t.rows));
+  if (!result->speed.empty()) text += fmt::format("\n{:<46}{:>14}{:>18}\n", "speed", "requests/s", "times reference");
+  for (const MemorySpeed& s : result->speed)
+    text += fmt::format("{:<46}{:>14.3g}{:>18.1f}\n", printable(s.id), s.requests_per_s,
+                        s.reference_requests_per_s > 0 ? s.requests_per_s / s.reference_requests_per_s : 0.0);
+  TextOutput(args.json, args.quiet).write(text);
+  if (args.json.empty()) return kDone;
+
+  JsonWriter w;
+  begin_document(w, "sojourn.validate/1");
+  write_cases(w, result->cases, summary);
+  w.key("tolerances").begin_array();
+  for (const MemoryTolerance& t : result->tolerances)
+    w.begin_object()
+        .field("system", t.system)
+        .field("quantity", t.quantity)
+        .field("within", t.tolerance)
+        .field("rows", t.rows)
+        .field("held", t.held)
+        .end_object();
+  w.end_array().key("speed").begin_object();
+  for (const MemorySpeed& s : result->speed)
+    w.key(s.id)
+        .begin_object()
+        .field("requests", s.requests)
+        .field("requests_per_s", s.requests_per_s)
+        .field("reference_requests_per_s", s.reference_requests_per_s)
+        .end_object();
+  w.end_object();
+  end_document(w, "validate memory");
   if (auto written = write_output(args.json, "--json", w.text()); !written) return report(written.error());
   return kDone;
 }

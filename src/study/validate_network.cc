@@ -336,7 +336,7 @@ void measure_speed(Plan& plan, NetworkValidation& out) {
 
 }  // namespace
 
-std::vector<ValidationSummary> NetworkValidation::summary() const {
+std::vector<ValidationSummary> summarize(const std::vector<ValidationCase>& cases) {
   std::map<std::string, std::vector<double>> errors;
   for (const ValidationCase& c : cases) errors[c.quantity].push_back(std::abs(c.error()));
   std::vector<ValidationSummary> out;

@@ -31,10 +31,12 @@ struct ValidationSummary {
   double median_abs = 0, p95_abs = 0, max_abs = 0;  ///< relative errors
 };
 
+std::vector<ValidationSummary> summarize(const std::vector<ValidationCase>& cases);
+
 struct NetworkValidation {
   std::vector<ValidationCase> cases;
   std::vector<ValidationSpeed> speed;
-  [[nodiscard]] std::vector<ValidationSummary> summary() const;
+  [[nodiscard]] std::vector<ValidationSummary> summary() const { return summarize(cases); }
 };
 
 /// `folder` holds any of open_loop.csv, seed_runs.csv, saturation.csv, batch.csv, zero_load.csv, speed.csv and

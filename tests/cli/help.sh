@@ -2,7 +2,7 @@
 # Every command explains itself: --help exits 0, shows usage and its options.
 . "$(dirname "$0")/lib.sh"
 for words in "compare" "bound" "replay" "describe" "check" "trace" "trace import" "trace info" "trace check" \
-             "trace export" "trace synth" "model" "model import" "package" "package list" "validate" "validate network" "version" "help"; do
+             "trace export" "trace synth" "model" "model import" "package" "package list" "validate" "validate network" "validate memory" "version" "help"; do
   run $words --help
   exits 0
   prints "Usage: sojourn $words"
