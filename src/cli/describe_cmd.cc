@@ -6,6 +6,7 @@
 #include "base/quantity.h"
 #include "cli/commands.h"
 #include "cli/io.h"
+#include "memory/timing.h"
 #include "moe/model_load.h"
 #include "package/load.h"
 #include "package/topologies.h"
@@ -134,6 +135,33 @@ Result<std::vector<Entry>> model_entries(const std::string& only) {
   return out;
 }
 
+Result<std::vector<Entry>> memory_entries(const std::string& only) {
+  std::vector<Entry> out;
+  for (const std::string& name : only.empty() ? memory_preset_names() : std::vector<std::string>{only}) {
+    auto m = memory_preset(name);
+    if (!m) return tl::unexpected(m.error());
+    Entry e{name, m->text, {}, {}};
+    if (!only.empty()) {
+      std::vector<std::string> curve;
+      for (const MemoryTiming::Point& p : m->curve)
+        curve.push_back(fmt::format("{}: {:.1f} %", p.streams, 100 * p.efficiency));
+      const double energy = m->act + m->read + m->refresh + m->background;
+      e.facts = {
+          {"kind", m->kind},
+          {"idle latency", fmt::format("{} ns", significant(m->idle_ns, 4))},
+          {"peak", fmt::format("{} GB/s", significant(m->peak / 1e9, 4))},
+          {"of peak", fmt::format("{}", fmt::join(curve, ", "))},
+          {"energy", energy > 0 ? fmt::format("{} pJ/B (activate {}, read {}, refresh {}, background {})",
+                                              significant(energy, 3), significant(m->act, 3), significant(m->read, 3),
+                                              significant(m->refresh, 3), significant(m->background, 3))
+                                : "unknown"},
+          {"source", m->source}};
+    }
+    out.push_back(std::move(e));
+  }
+  return out;
+}
+
 std::vector<Param> section_params(const std::string& name) {
   for (const PackageSection& s : package_sections())
     if (s.name == name) return s.params;
@@ -163,6 +191,7 @@ Result<std::vector<Entry>> entries_of_kind(const std::string& kind, const std::s
   if (kind == "formats") return entries_of(formats());
   if (kind == "packages") return package_entries(only);
   if (kind == "models") return model_entries(only);
+  if (kind == "memories") return memory_entries(only);
   return network_entries();
 }
 
@@ -182,10 +211,14 @@ void print_entry(const Entry& e, bool detail, const TextStyle& style, std::strin
 }  // namespace
 
 int describe(const DescribeArgs& args) {
-  static const std::vector<std::string> kinds = {"policies", "packages", "models", "topologies", "formats", "networks"};
+  static const std::vector<std::string> kinds = {"policies",   "packages", "models",  "memories",
+                                                 "topologies", "formats",  "networks"};
   std::string kind = args.kind;
   for (const std::string& k : kinds) {
-    const bool singular = kind == "policy" ? k == "policies" : kind == "topology" ? k == "topologies" : kind + "s" == k;
+    const bool singular = kind == "policy"     ? k == "policies"
+                          : kind == "topology" ? k == "topologies"
+                          : kind == "memory"   ? k == "memories"
+                                               : kind + "s" == k;
     if (!kind.empty() && singular) kind = k;
   }
   if (!kind.empty() && std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
@@ -205,7 +238,7 @@ int describe(const DescribeArgs& args) {
     auto found = entries_of_kind(k, args.name);
     if (!found) return report(found.error());
     std::vector<Entry> entries = std::move(*found);
-    if (!args.name.empty() && k != "packages" && k != "models") {
+    if (!args.name.empty() && k != "packages" && k != "models" && k != "memories") {
       std::vector<std::string> names;
       for (const Entry& e : entries) names.push_back(e.name);
       std::erase_if(entries, [&](const Entry& e) { return e.name != args.name; });

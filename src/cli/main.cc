@@ -274,7 +274,7 @@ int run(int argc, char** argv) {
   app = add(&root, "describe", "List what is registered, with parameters, units, defaults and bounds",
             "  sojourn describe\n  sojourn describe policies\n  sojourn describe packages hcrmap-table1 --json -\n",
             [&] { return describe(describe_args); });
-  app->add_option("kind", describe_args.kind, "policies, packages, models, topologies, formats or networks")
+  app->add_option("kind", describe_args.kind, "policies, packages, models, memories, topologies, formats or networks")
       ->type_name("KIND");
   app->add_option("name", describe_args.name, "One of them")->type_name("NAME");
   json_option(app, describe_args.json);

@@ -16,6 +16,7 @@
 #include "base/hash.h"
 #include "base/quantity.h"
 #include "config/reader.h"
+#include "memory/timing.h"
 #include "package/routes.h"
 
 namespace sojourn {
@@ -370,12 +371,27 @@ class Loader {
     int count = 0;
   };
 
+  /// A record in place of a latency: its idle latency, and the part of the peak that its streams get.
+  void apply_timing(TableReader& table, const ParamSet& p, Bank& bank) {
+    if (table.has("latency")) table.error("latency", "timing gives it already", "remove latency, or timing");
+    const Result<MemoryTiming> timing = memory_preset(p.word("timing"));
+    if (!timing) {
+      for (const Diagnostic& d : timing.error().diagnostics.items()) table.error("timing", d.message, d.remedy);
+      return;
+    }
+    const double part = timing->efficiency(static_cast<int>(p.integer("timing_streams")));
+    bank.latency = std::llround(timing->idle_ns * 1000);
+    bank.bandwidth =
+        Rate(static_cast<std::uint64_t>(std::max(1.0, static_cast<double>(p.integer("bandwidth")) * part)));
+  }
+
   void read_memory() {
     std::map<std::pair<int, int>, Placed> sets;  // (tier, chiplet)
     constexpr std::int64_t kMostBanks = 1 << 17;
     std::int64_t total = 0;
     for (TableReader& table : root_.tables("memory", true)) {
-      const ParamSet p = read_section(table, "memory", {"at"});
+      const bool timed = table.has("timing");
+      const ParamSet p = read_section(table, "memory", {"at", timed ? "latency" : "at"});
       Placed placed;
       Bank& bank = placed.bank;
       const std::string tier = p.word("tier");
@@ -383,6 +399,7 @@ class Loader {
       bank.capacity = p.integer("capacity");
       bank.bandwidth = Rate(static_cast<std::uint64_t>(std::max<std::int64_t>(p.integer("bandwidth"), 1)));
       bank.latency = p.integer("latency");
+      if (timed) apply_timing(table, p, bank);
       bank.energy_per_byte = p.integer("energy");
       bank.reserve_activation = p.integer("reserve_activation");
       bank.reserve_metadata = p.integer("reserve_metadata");

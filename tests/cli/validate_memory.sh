@@ -30,4 +30,11 @@ rm ref/systems.csv
 run validate memory --reference ref
 exits 2
 complains "holds no systems.csv"
+run describe memories hbm2-1800 --json mem.json
+exits 0
+prints "peak: +460.8 GB/s"
+json_is mem.json memories.0.name hbm2-1800
+run describe memory hbm9
+exits 2
+complains "there is no memory 'hbm9'.*known: ddr4-3200"
 echo ok
