@@ -76,7 +76,8 @@ class Streams final : public Source {
  public:
   Streams(const DramRecord& r, const Traffic& t, const AddressMap& map)
       : t_(t), capacity_(r.capacity), channels_(r.channels), draws_(t.seed), readers_(t.streams) {
-    const std::int64_t rows = t.bytes_per_stream / map.row_stride() + 1;
+    // A whole number of row pairs apart: the exclusive-or mapping swaps the rows of a pair.
+    const std::int64_t rows = (t.bytes_per_stream / map.row_stride() + 2) / 2 * 2;
     for (int i = 0; i < t.streams; ++i) {
       Reader& reader = readers_[i];
       reader.left = t.bytes_per_stream / kRequest;
