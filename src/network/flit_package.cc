@@ -61,6 +61,50 @@ int FlitTiming::buffer(const Package& package, const Link& link) const {
   return package.flit.buffer > 0 ? package.flit.buffer : 2 * latency(link) + 3;
 }
 
+namespace {
+
+/// Cycles between flits on a link, in 1/1024, rounded up: never faster than the link.
+int interval_of(const FlitTiming& timing, const Link& link) {
+  const __int128 scaled = static_cast<__int128>(timing.flit) * kPsPerS * flit::kFullRate;
+  const __int128 per = static_cast<__int128>(link.bandwidth.per_second()) * timing.cycle;
+  const __int128 interval = (scaled + per - 1) / per;
+  return static_cast<int>(std::min<__int128>(std::max<__int128>(interval, flit::kFullRate), 1 << 30));
+}
+
+/// dependency_cycle of a configuration that is otherwise sound enough to look at.
+std::vector<int> circle_of(const flit::FlitConfig& config) {
+  const bool sound = config.classes + (config.adaptive ? 1 : 0) <= config.vcs;
+  return sound ? flit::dependency_cycle(config) : std::vector<int>{};
+}
+
+/// Classes for a torus: 0 for a link whose packet has the wrap-around link of that row or column still to come.
+void wrap_classes(const Package& package, flit::FlitConfig& config, const std::vector<int>& chiplet_at) {
+  const auto axis_of = [&](const flit::Link& l, bool& wraps) {
+    const int a = chiplet_at[static_cast<Index>(l.from)], b = chiplet_at[static_cast<Index>(l.to)];
+    if (a < 0 || b < 0) return -1;
+    const Chiplet &p = package.chiplets[static_cast<Index>(a)], &q = package.chiplets[static_cast<Index>(b)];
+    wraps = std::abs(p.x - q.x) > 1 || std::abs(p.y - q.y) > 1;
+    return p.compute && q.compute ? (p.x != q.x ? 0 : 1) : -1;
+  };
+  config.classes = 2;
+  config.vc_class.assign(config.routes.size(), 1);
+  for (int r = 0; r < config.routers; ++r)
+    for (int t = 0; t < static_cast<int>(config.terminals.size()); ++t) {
+      int axis = -2, at = r;
+      for (int steps = 0; steps < config.routers && config.route(at, t) >= 0; ++steps) {
+        const flit::Link& l = config.links[static_cast<Index>(config.route(at, t))];
+        bool wraps = false;
+        const int here = axis_of(l, wraps);
+        if (axis == -2) axis = here;
+        if (here != axis) break;
+        if (wraps) config.vc_class[static_cast<Index>(r) * config.terminals.size() + static_cast<Index>(t)] = 0;
+        at = l.to;
+      }
+    }
+}
+
+}  // namespace
+
 Result<FlitMap> flit_map(const Package& package) {
   const SourceSpan where{package.name, 0, 0};
   const FlitSettings& settings = package.flit;
@@ -75,23 +119,32 @@ Result<FlitMap> flit_map(const Package& package) {
   config.routers = nodes.count;
   config.vcs = settings.vcs;
   config.speculative = settings.speculative;
+  config.oldest_first = settings.oldest_first;
+  config.adaptive = settings.adaptive;
+  int deepest = 1;
   map.source_of.assign(package.links.size(), -1);
   map.sink_of.assign(package.links.size(), -1);
 
-  std::vector<int> link_of(package.links.size(), -1), package_link;  // package link -> flit link and back
+  std::vector<int> link_of(package.links.size(), -1);  // package link -> flit link
   for (Index u = 0; u < package.links.size(); ++u) {
     const Link& l = package.links[u];
     if (nodes.leaf[static_cast<Index>(l.from)] || nodes.leaf[static_cast<Index>(l.to)]) continue;
     link_of[u] = config.add_link(nodes.router[static_cast<Index>(l.from)], nodes.router[static_cast<Index>(l.to)],
                                  timing.latency(l));
-    package_link.push_back(static_cast<int>(u));
+    config.links.back().interval = interval_of(timing, l);
+    config.links.back().buffer = timing.buffer(package, l);
+    deepest = std::max(deepest, config.links.back().buffer);
   }
   std::vector<std::vector<int>> terminals_of(package.chiplets.size());
+  std::vector<int> chiplet_at(static_cast<Index>(nodes.count), -1);  // of a router
+  int sink_buffer = 5;
   for (Index c = 0; c < package.chiplets.size(); ++c) {
     const auto n = static_cast<Index>(package.chiplets[c].node);
+    chiplet_at[static_cast<Index>(nodes.router[n])] = static_cast<int>(c);
     const auto add = [&] {
       const int t = static_cast<int>(config.terminals.size());
       config.terminals.push_back(nodes.router[n]);
+      config.terminal_links.emplace_back();
       terminals_of[c].push_back(t);
       return t;
     };
@@ -99,6 +152,16 @@ Result<FlitMap> flit_map(const Package& package) {
       const int t = add();
       map.source_of[static_cast<Index>(nodes.inject[n])] = t;
       map.sink_of[static_cast<Index>(nodes.eject[n])] = t;
+      const Link &in = package.links[static_cast<Index>(nodes.inject[n])],
+                 &out = package.links[static_cast<Index>(nodes.eject[n])];
+      flit::TerminalLink& link = config.terminal_links.back();
+      link.in_latency = cycles_of(in.latency, map.cycle, 1, 1);
+      link.out_latency = timing.latency(out);
+      link.in_interval = interval_of(timing, in);
+      link.out_interval = interval_of(timing, out);
+      link.buffer = settings.buffer > 0 ? settings.buffer : 2 * link.in_latency + 2;
+      sink_buffer = std::max(sink_buffer, timing.buffer(package, out));
+      deepest = std::max(deepest, link.buffer);
       continue;
     }
     std::vector<int> out, in;
@@ -108,8 +171,15 @@ Result<FlitMap> flit_map(const Package& package) {
     }
     for (Index i = 0; i < std::max(out.size(), in.size()); ++i) {
       const int t = add();
-      if (i < out.size()) map.source_of[static_cast<Index>(out[i])] = t;
-      if (i < in.size()) map.sink_of[static_cast<Index>(in[i])] = t;
+      flit::TerminalLink& link = config.terminal_links.back();
+      if (i < out.size()) {
+        map.source_of[static_cast<Index>(out[i])] = t;
+        link.in_interval = interval_of(timing, package.links[static_cast<Index>(out[i])]);
+      }
+      if (i < in.size()) {
+        map.sink_of[static_cast<Index>(in[i])] = t;
+        link.out_interval = interval_of(timing, package.links[static_cast<Index>(in[i])]);
+      }
     }
   }
   config.routes.assign(static_cast<Index>(config.routers) * config.terminals.size(), -1);
@@ -130,14 +200,23 @@ Result<FlitMap> flit_map(const Package& package) {
           entry = l;
         }
       }
-  int longest = 1;
-  for (const flit::Link& l : config.links) longest = std::max(longest, l.latency);
-  config.buffer = settings.buffer > 0 ? settings.buffer : 2 * longest + 3;
-  if (config.buffer > flit::kDeepestBuffer)
+  config.buffer = settings.buffer > 0 ? settings.buffer : sink_buffer;
+  if (std::max(deepest, config.buffer) > flit::kDeepestBuffer)
     return fail(where, "flit.buffer",
-                fmt::format("a link of {} cycles needs {} flits a virtual channel to run at full rate; at most {}",
-                            longest, config.buffer, flit::kDeepestBuffer),
+                fmt::format("a link needs {} flits a virtual channel to run at full rate; at most {}",
+                            std::max(deepest, config.buffer), flit::kDeepestBuffer),
                 "set [flit] bytes higher (fewer, larger flits), or buffer");
+  if (package.topology == "torus") wrap_classes(package, config, chiplet_at);
+  if (const std::vector<int> circle = circle_of(config); !circle.empty()) {
+    std::string names;
+    for (const int r : circle) {
+      const int c = chiplet_at[static_cast<Index>(r)];
+      names += (names.empty() ? "" : " -> ") +
+               (c < 0 ? fmt::format("router {}", r) : package.chiplets[static_cast<Index>(c)].name);
+    }
+    return fail(where, "flit", "may deadlock: channels wait for one another round " + names,
+                "use routes without that circle (XY on a mesh, up and down on a tree), or --network packet");
+  }
   if (auto fine = flit::check(config); !fine) {
     Diagnostics out;
     for (const Diagnostic& d : fine.error().diagnostics.items())

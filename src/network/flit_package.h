@@ -8,7 +8,8 @@
 //
 // so that a message of D bytes alone takes sum(lambda_u) + D / min(B_u) but for rounding to cycles, as in the packet
 // model. A compute chiplet's injection and ejection links become its terminal; a chiplet whose node is a router itself
-// (an IO chiplet) gets one terminal a link, of that link's bandwidth and one cycle of latency.
+// (an IO chiplet) gets one terminal a link, of that link's bandwidth and one cycle of latency. A torus gets two classes
+// of virtual channels, before and behind the wrap-around link.
 // Assumption: one router clock for the whole package; a message is cut into packets of at most [flit] packet bytes.
 #pragma once
 #include <vector>

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kTrafficNames[kTraffic] = {"dispatch", "gather", "weights", "migration"};
 constexpr Bytes kPacketsPerUnit = 8;
-constexpr Bytes kShare = 4;
+constexpr Bytes kShare = 16;
 
 }  // namespace
 

@@ -12,7 +12,7 @@
 // is held, it may send on only as far as those buffers have room:
 //
 //   buffer(path) = sum_u V b_u F        V virtual channels of b_u flits of F bytes at the end of link u
-//   ahead        = buffer(path) / 4     a port's buffers are shared by the traffic of about four others when all send
+//   ahead        = buffer(path) / 16    calibrated: a source's share of buffers that all others fill, too
 //
 // Assumption: links are shared in order of arrival instead of flit by flit, a blocked unit does not hold links in the
 // middle of its path (other virtual channels pass it), and arbitration loses no cycles. docs/validation.md has the
