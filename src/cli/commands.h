@@ -52,7 +52,7 @@ struct CheckArgs {
 int check(const CheckArgs& args);
 
 struct ValidateArgs {
-  std::string reference, json;
+  std::string reference, json, page, package = "hcrmap-table1", models, policies = "static,hydra,hcrmap", windows;
   bool quiet = false;
 };
 int validate_network(const ValidateArgs& args);

@@ -28,14 +28,6 @@ namespace {
 
 int default_threads() { return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 256u)); }
 
-/// Folders with presets: study looks for packages, models and traces below or in them.
-std::vector<std::string> preset_dirs() {
-  std::vector<std::string> out = homes();
-  for (const char* kind : {"packages", "models"})
-    for (std::string& dir : search_dirs(kind)) out.push_back(std::move(dir));
-  return out;
-}
-
 void read_policies(const CompareArgs& args, const PolicyRegistry& registry, Values& values, CompareOptions& o) {
   std::vector<std::string> names;
   if (args.policies.empty()) {

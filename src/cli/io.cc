@@ -207,4 +207,11 @@ void TerminalProgress::clear() {
   drawn_ = false;
 }
 
+std::vector<std::string> preset_dirs() {
+  std::vector<std::string> out = homes();
+  for (const char* kind : {"packages", "models"})
+    for (std::string& dir : search_dirs(kind)) out.push_back(std::move(dir));
+  return out;
+}
+
 }  // namespace sojourn::cli

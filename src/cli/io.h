@@ -19,6 +19,8 @@ enum Exit { kDone = 0, kCheckFailed = 1, kBadInput = 2, kCannot = 3, kInterrupte
 /// Folders that may hold packages/, models/, traces/ and third_party/: $SOJOURN_HOME, the source directory of this
 /// build, the current directory; those that exist, each once.
 [[nodiscard]] std::vector<std::string> homes();
+/// Folders with presets: study looks for packages, models and traces below or in them.
+[[nodiscard]] std::vector<std::string> preset_dirs();
 /// homes()/`kind` for every home.
 [[nodiscard]] std::vector<std::string> search_dirs(const std::string& kind);
 

@@ -287,13 +287,28 @@ int run(int argc, char** argv) {
 
   CLI::App* validate = root.add_subcommand("validate", "Put the models beside recorded data of other simulators");
   ValidateArgs validate_args;
-  app = add(validate, "network", "Run a folder of network reference data through the flit network and the popnet model",
+  app = add(validate, "network",
+            "The flit network and the popnet model against a folder of reference data, and the other network models "
+            "against flit",
+            "  sojourn validate network --report out/\n"
             "  sojourn validate network --reference noc/ --json errors.json\n",
             [&] { return validate_network(validate_args); });
   app->add_option("--reference", validate_args.reference,
                   "Folder with open_loop.csv, batch.csv, traces/, NAME.bench with NAME.delay.txt ...; any of them")
-      ->required()
       ->type_name("DIR");
+  app->add_option("--report", validate_args.page, "Write DIR/index.html: curves, error histograms, model errors")
+      ->type_name("DIR");
+  app->add_option("--models", validate_args.models,
+                  "Compare closed form, packet and flit on layers of these models (table2 without --reference or with "
+                  "--report; none = no)")
+      ->type_name("LIST");
+  app->add_option("--package", validate_args.package, "Package of those layers")
+      ->type_name("NAME|FILE")
+      ->capture_default_str();
+  app->add_option("--policies", validate_args.policies, "Policies that place and route them")
+      ->type_name("LIST")
+      ->capture_default_str();
+  app->add_option("--windows", validate_args.windows, "Windows of each (1)")->type_name("N");
   json_option(app, validate_args.json);
   app->add_flag("--quiet,-q", validate_args.quiet, "No tables, no progress");
   app = add(validate, "memory", "Run every row of a folder of DRAM reference data through the memory model",

@@ -1,11 +1,14 @@
 // validate: the flit network and the memory model beside recorded simulator data.
 #include <fmt/format.h>
 
+#include <optional>
 #include <thread>
 
 #include "cli/commands.h"
 #include "cli/io.h"
 #include "cli/values.h"
+#include "policy/policies.h"
+#include "report/validate_html.h"
 #include "study/validate_memory.h"
 #include "study/validate_network.h"
 
@@ -48,29 +51,65 @@ void write_cases(JsonWriter& w, const std::vector<ValidationCase>& cases,
 }  // namespace
 
 int validate_network(const ValidateArgs& args) {
-  if (auto fine = check_writable(args.json, "--json"); !fine) return report(fine.error());
+  PolicyRegistry registry("policy");
+  register_all_policies(registry);
+  Values values;
+  CompareOptions layers;
+  layers.package = args.package;
+  layers.models = !args.models.empty() ? args.models : args.reference.empty() || !args.page.empty() ? "table2" : "none";
+  layers.windows = static_cast<int>(values.whole("--windows", args.windows, 1, 1, 1000));
+  layers.warmup = 2;
+  layers.moe_layers = 1;
+  layers.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  layers.search_dirs = preset_dirs();
+  for (const std::string& name : values.list("--policies", args.policies)) layers.policies.push_back({name, {}});
+  if (args.reference.empty() && layers.models == "none")
+    values.error("--models", "none, and no --reference: nothing to do", "give one of them");
+  if (!values.ok()) return report(values.failure());
+  const std::string page_path = args.page.empty() ? "" : args.page + "/index.html";
+  std::optional<HtmlAssets> assets;
+  if (!args.page.empty()) {
+    auto loaded = load_html_assets(homes());
+    if (!loaded) return report(loaded.error());
+    assets = std::move(*loaded);
+  }
+  for (const auto& [path, option] : {std::pair(args.json, "--json"), {page_path, "--report"}})
+    if (auto fine = check_writable(path, option); !fine) return report(fine.error());
+
   TerminalProgress progress(args.quiet);
   catch_interrupt();
-  const int threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  auto result = sojourn::validate_network(args.reference, 1, threads, progress);
-  progress.clear();
-  if (!result) return report(result.error());
+  NetworkValidation reference;
+  NetworkModels models;
+  if (!args.reference.empty()) {
+    auto result = sojourn::validate_network(args.reference, 1, layers.threads, progress);
+    progress.clear();
+    if (!result) return report(result.error());
+    reference = std::move(*result);
+  }
+  if (layers.models != "none" && !interrupted()) {
+    auto result = compare_networks(layers, registry, progress);
+    progress.clear();
+    if (!result) return report(result.error());
+    models = std::move(*result);
+  }
   if (interrupted()) return kInterrupted;
 
-  std::string text = summary_table(result->summary(), 12);
-  if (!result->speed.empty())
+  const TextOutput out(args.json, args.quiet);
+  std::string text;
+  if (!args.reference.empty()) text += summary_table(reference.summary(), 12);
+  if (!reference.speed.empty())
     text += fmt::format("\n{:<30}{:>20}{:>18}\n", "speed", "flit-router-hops/s", "times reference");
-  for (const ValidationSpeed& s : result->speed)
+  for (const ValidationSpeed& s : reference.speed)
     text += fmt::format("{:<30}{:>20.3g}{:>18.1f}\n", printable(s.id), s.hops_per_s,
                         s.reference_hops_per_s > 0 ? s.hops_per_s / s.reference_hops_per_s : 0.0);
-  TextOutput(args.json, args.quiet).write(text);
-  if (args.json.empty()) return kDone;
+  if (!models.cases.empty()) text += (text.empty() ? "" : "\n") + models_table(models, out.style());
+  out.write(text);
 
   JsonWriter w;
   begin_document(w, "sojourn.validate/1");
-  write_cases(w, result->cases, result->summary());
+  write_cases(w, reference.cases, reference.summary());
   w.key("speed").begin_object();
-  for (const ValidationSpeed& s : result->speed)
+  for (const ValidationSpeed& s : reference.speed)
     w.key(s.id)
         .begin_object()
         .field("load", s.load)
@@ -80,8 +119,15 @@ int validate_network(const ValidateArgs& args) {
         .field("reference_cycles_per_s", s.reference_cycles_per_s)
         .end_object();
   w.end_object();
+  if (!models.cases.empty()) write_models(w, models);
   end_document(w, "validate network");
-  if (auto written = write_output(args.json, "--json", w.text()); !written) return report(written.error());
+  if (!args.json.empty())
+    if (auto written = write_output(args.json, "--json", w.text()); !written) return report(written.error());
+  if (assets) {
+    const std::string page = validate_html(&reference, &models, *assets, "");
+    if (auto written = write_output(page_path, "--report", page); !written) return report(written.error());
+    out.write(fmt::format("\nreport: {}\n", page_path));
+  }
   return kDone;
 }
 

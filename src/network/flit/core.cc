@@ -127,7 +127,10 @@ void RouterCore<Mask>::receive(Part& part) {
       }
       const std::uint32_t r = router_of_input_[target];
       Router& router = routers_[r];
-      if (++outputs_[target].credits == 1) router.credit |= Mask{1} << (target - r * stride_);
+      const std::uint32_t bit = target - r * stride_;
+      if (++outputs_[target].credits == 1) router.credit |= Mask{1} << bit;
+      if (adaptive_ && outputs_[target].credits == output_capacity_[at(r) * ports_ + port_of_[bit]])
+        router.empty |= Mask{1} << bit;
       if ((router.waiting | router.active) != 0) wake(part.awake_routers, r);
     }
     s.credits.clear();
@@ -251,7 +254,7 @@ void RouterCore<Mask>::choose_ports(Router& r, std::uint32_t router) {
     in.cls = class_[entry];
     for (std::uint64_t ports = productive_[entry]; ports != 0; ports &= ports - 1) {
       const std::uint32_t port = lowest(ports), first = port * vcs_;
-      if ((~r.busy >> first & vcs) == 0) continue;
+      if (((~r.busy & r.empty) >> first & vcs) == 0) continue;
       std::uint32_t credits = 1;
       for (Mask v = vcs; v != 0; v &= v - 1) credits += outputs_[base + first + lowest(v)].credits;
       if (credits <= most) continue;
@@ -270,7 +273,7 @@ Mask RouterCore<Mask>::allocate_vcs(Router& r, std::uint32_t base, std::uint8_t*
     const std::uint32_t i = lowest(m);
     const InputVc& in = inputs_[base + i];
     const std::uint32_t first = in.port * vcs_, pointer = in.pointer;
-    const Mask open = ~r.busy >> first & class_vcs_[in.cls];
+    const Mask open = open_vcs(r, in);
     if (open == 0) continue;
     const bool inside = pointer > first && pointer < first + vcs_;
     const std::uint32_t o = first + (inside ? round_robin(open, pointer - first) : lowest(open));
@@ -306,7 +309,7 @@ bool RouterCore<Mask>::step_router(Part& part, std::uint32_t router) {
   if (speculative_)
     for (Mask m = r.waiting; m != 0; m &= m - 1) {
       const InputVc& in = inputs_[base + lowest(m)];
-      if (((credit & ~r.busy) >> (in.port * vcs_) & class_vcs_[in.cls]) != 0) speculative |= m & -m;
+      if ((credit >> (in.port * vcs_) & open_vcs(r, in)) != 0) speculative |= m & -m;
     }
 
   // Input side: one request an input port. Bit p of requests[class][output] is input port p.
@@ -387,14 +390,16 @@ void RouterCore<Mask>::traverse(Part& part, Router& r, std::uint32_t router, std
 
   const std::uint32_t o = in.out_vc;
   if (--outputs_[base + o].credits == 0) r.credit &= ~(Mask{1} << o);
-  End& down = downstream_[at(router) * ports_ + in.port];
+  r.empty &= ~(Mask{1} << o);
+  const End& down = downstream_[at(router) * ports_ + in.port];
   slot(part, down.owner, now + down.delay).arrivals.push_back({down.target + o - in.port * vcs_, flit});
   const std::uint32_t port = port_of_[input];
   const End& up = upstream_[at(router) * ports_ + port];
   slot(part, up.owner, now + up.delay).credits.push_back(up.target + input - port * vcs_);
   part.pushed += 2;
-  if (down.interval != kFullRate) {
-    const Cycle next = occupy(down.free_at, down.interval, now);
+  if (down.slow) {
+    Pace& pace = paces_[at(router) * ports_ + in.port];
+    const Cycle next = occupy(pace.free_at, pace.interval, now);
     if (next > now + 1) {
       r.paused |= ((Mask{1} << vcs_) - 1) << (in.port * vcs_);
       slot(part, part.id, next).resumes.push_back(base + in.port * vcs_);

@@ -61,6 +61,7 @@ class RouterCore final : public Core {
     Mask busy = 0;     ///< output VCs held
     Mask credit = 0;   ///< output VCs with credit
     Mask paused = 0;   ///< output VCs of links that are still busy with a flit
+    Mask empty = 0;    ///< output VCs with nothing behind them, all credits home; kept with adaptive routing only
   };
   struct InputVc {
     std::uint8_t port = 0;     ///< output port of the packet in front
@@ -80,11 +81,13 @@ class RouterCore final : public Core {
   /// The other end of a port: index of VC 0 of the port there, or of a terminal (kTerminal set).
   struct End {
     std::uint32_t target = kNone;
-    std::int32_t delay = 0;  ///< cycles from the allocation to the arrival (of a flit, or of a credit)
+    std::uint16_t delay = 0;  ///< cycles from the allocation to the arrival (of a flit, or of a credit)
+    std::uint8_t owner = 0;   ///< part that simulates the other end
+    bool slow = false;        ///< an output port whose link has a Pace
+  };
+  struct Pace {
+    std::int64_t free_at = 0;  ///< 1/1024 cycles: the link takes its next flit then
     std::int32_t interval = kFullRate;
-    std::uint16_t owner = 0;     ///< part that simulates the other end
-    std::uint16_t capacity = 0;  ///< flits a VC there
-    std::int64_t free_at = 0;    ///< 1/1024 cycles: a slow link takes its next flit then
   };
   struct Source {
     std::uint32_t first = kNone, last = kNone;  ///< queue of packets
@@ -141,6 +144,11 @@ class RouterCore final : public Core {
   bool step_source(Part& part, std::uint32_t terminal);
   bool step_router(Part& part, std::uint32_t router);
   void choose_ports(Router& r, std::uint32_t router);
+  /// Output VCs of its port that the packet in front of an input VC may be given, from bit 0 on.
+  [[nodiscard]] Mask open_vcs(const Router& r, const InputVc& in) const {
+    const Mask open = ~r.busy >> (in.port * vcs_) & class_vcs_[in.cls];
+    return adaptive_ && in.cls == adaptive_class_ ? open & r.empty >> (in.port * vcs_) : open;
+  }
   Mask allocate_vcs(Router& r, std::uint32_t base, std::uint8_t* granted);
   void traverse(Part& part, Router& r, std::uint32_t router, std::uint32_t input);
   /// A head has come to the front of an input VC.
@@ -156,12 +164,14 @@ class RouterCore final : public Core {
   std::int32_t router_delay_;
   std::size_t pays_from_;
   std::vector<Router> routers_;
-  std::vector<InputVc> inputs_;     ///< [router * stride + port * vcs + vc]
-  std::vector<OutputVc> outputs_;   ///< likewise
-  std::vector<Flit> slots_;         ///< [input VC * depth + position], a ring each
-  std::vector<Pointers> pointers_;  ///< [router * ports + port]
-  std::vector<End> downstream_;     ///< of output ports, [router * ports + port]
-  std::vector<End> upstream_;       ///< of input ports
+  std::vector<InputVc> inputs_;                                  ///< [router * stride + port * vcs + vc]
+  std::vector<OutputVc> outputs_;                                ///< likewise
+  std::vector<Flit> slots_;                                      ///< [input VC * depth + position], a ring each
+  std::vector<Pointers> pointers_;                               ///< [router * ports + port]
+  std::vector<End> downstream_;                                  ///< of output ports, [router * ports + port]
+  std::vector<End> upstream_;                                    ///< of input ports
+  std::vector<Pace> paces_;                                      ///< of output ports
+  std::vector<std::uint16_t> output_capacity_, input_capacity_;  ///< flits a VC behind an output port, of an input port
   std::vector<std::uint32_t> router_of_input_;
   std::vector<std::uint16_t> part_of_router_;
   std::vector<std::uint8_t> route_;        ///< output port, [router * terminals + destination]

@@ -33,8 +33,9 @@ RouterCore<Mask>::RouterCore(const FlitConfig& c, int threads, int pays_from)
   build_ports(c);
   build_routes(c);
   std::int32_t longest = 1;
-  for (const End& e : downstream_) longest = std::max({longest, e.delay, e.interval / kFullRate + 2});
-  for (const End& e : upstream_) longest = std::max(longest, e.delay);
+  for (const End& e : downstream_) longest = std::max<std::int32_t>(longest, e.delay);
+  for (const End& e : upstream_) longest = std::max<std::int32_t>(longest, e.delay);
+  for (const Pace& p : paces_) longest = std::max(longest, p.interval / kFullRate + 2);
   for (const Source& s : sources_) longest = std::max({longest, s.delay, s.interval / kFullRate + 2});
   for (const std::int32_t d : ejection_delay_) longest = std::max(longest, d);
   std::size_t slots = 4;
@@ -77,6 +78,9 @@ void RouterCore<Mask>::build_ports(const FlitConfig& c) {
   pointers_.resize(n * ports_);
   downstream_.resize(n * ports_);
   upstream_.resize(n * ports_);
+  paces_.resize(n * ports_);
+  output_capacity_.resize(n * ports_);
+  input_capacity_.resize(n * ports_);
   router_of_input_.resize(n * stride_);
   for (std::size_t i = 0; i < router_of_input_.size(); ++i)
     router_of_input_[i] = static_cast<std::uint32_t>(i / stride_);
@@ -84,22 +88,24 @@ void RouterCore<Mask>::build_ports(const FlitConfig& c) {
     return static_cast<std::uint32_t>(router) * stride_ + port * vcs_;
   };
   const auto give_credits = [&](int router, std::uint32_t port, std::uint32_t depth) {
-    downstream_[at(router) * ports_ + port].capacity = static_cast<std::uint16_t>(depth);
+    output_capacity_[at(router) * ports_ + port] = static_cast<std::uint16_t>(depth);
     for (std::uint32_t v = 0; v < vcs_; ++v) {
       outputs_[vc0(router, port) + v].credits = static_cast<std::uint16_t>(depth);
       routers_[at(router)].credit |= Mask{1} << (port * vcs_ + v);
+      routers_[at(router)].empty |= Mask{1} << (port * vcs_ + v);
     }
   };
   for (const Link& l : c.links) {
     const auto from = static_cast<std::uint32_t>(l.from_port), to = static_cast<std::uint32_t>(l.to_port);
     End &down = downstream_[at(l.from) * ports_ + from], &up = upstream_[at(l.to) * ports_ + to];
     down.target = vc0(l.to, to);
-    down.delay = 2 + l.latency + crossing(l.interval) + router_delay_;
-    down.interval = l.interval;
-    down.owner = part_of_router_[at(l.to)];
+    down.delay = static_cast<std::uint16_t>(2 + l.latency + crossing(l.interval) + router_delay_);
+    down.slow = l.interval > kFullRate;
+    paces_[at(l.from) * ports_ + from].interval = l.interval;
+    down.owner = byte(part_of_router_[at(l.to)]);
     up.target = vc0(l.from, from);
-    up.delay = 1 + l.latency;
-    up.owner = part_of_router_[at(l.from)];
+    up.delay = static_cast<std::uint16_t>(1 + l.latency);
+    up.owner = byte(part_of_router_[at(l.from)]);
     give_credits(l.from, from, depth_of(l.buffer));
   }
   sources_.resize(terminals_);
@@ -112,10 +118,11 @@ void RouterCore<Mask>::build_ports(const FlitConfig& c) {
     const std::size_t port = at(r) * ports_ + terminal_port[t];
     End &down = downstream_[port], &up = upstream_[port];
     down.target = up.target = kTerminal | (t * vcs_);
-    down.delay = 2 + l.out_latency + crossing(l.out_interval);
-    down.interval = l.out_interval;
-    up.delay = 1 + l.in_latency;
-    down.owner = up.owner = part_of_router_[at(r)];
+    down.delay = static_cast<std::uint16_t>(2 + l.out_latency + crossing(l.out_interval));
+    down.slow = l.out_interval > kFullRate;
+    paces_[port].interval = l.out_interval;
+    up.delay = static_cast<std::uint16_t>(1 + l.in_latency);
+    down.owner = up.owner = byte(part_of_router_[at(r)]);
     ejection_delay_[t] = 1 + l.out_latency;
     Source& s = sources_[t];
     ejection_[t] = s.input = vc0(r, terminal_port[t]);
@@ -123,8 +130,8 @@ void RouterCore<Mask>::build_ports(const FlitConfig& c) {
     s.interval = l.in_interval;
     s.owner = part_of_router_[at(r)];
     s.vc = byte(vcs_ - 1);
-    up.capacity = static_cast<std::uint16_t>(depth_of(l.buffer));
-    for (std::uint32_t v = 0; v < vcs_; ++v) source_credits_[at(t) * vcs_ + v] = up.capacity;
+    input_capacity_[port] = static_cast<std::uint16_t>(depth_of(l.buffer));
+    for (std::uint32_t v = 0; v < vcs_; ++v) source_credits_[at(t) * vcs_ + v] = input_capacity_[port];
     give_credits(r, terminal_port[t], static_cast<std::uint32_t>(c.buffer));
   }
 }
@@ -190,12 +197,12 @@ std::string RouterCore<Mask>::inconsistency() const {
   for (std::size_t i = 0; i < sum.size(); ++i) {
     std::uint32_t capacity = 0;
     if (i < channels) {
-      const End& end = downstream_[i / stride_ * ports_ + port_of_[i % stride_]];
-      if (end.target == kNone) continue;
-      capacity = end.capacity;
+      const std::size_t port = i / stride_ * ports_ + port_of_[i % stride_];
+      if (downstream_[port].target == kNone) continue;
+      capacity = output_capacity_[port];
     } else {
       const std::uint32_t input = sources_[(i - channels) / vcs_].input;
-      capacity = upstream_[input / stride_ * ports_ + port_of_[input % stride_]].capacity;
+      capacity = input_capacity_[input / stride_ * ports_ + port_of_[input % stride_]];
     }
     if (sum[i] != capacity) return fmt::format("channel {} has {} of {} credits", i, sum[i], capacity);
   }
