@@ -274,7 +274,7 @@ std::string validate_html(const NetworkValidation* reference, const NetworkModel
   Page page;
   page.begin("Network validation");
   page.out +=
-      "<h1>Network validation</h1><p class=\"sub\">How far Sojourn's network models are from recorded simulator data "
+      "<p class=\"sub\">How far Sojourn's network models are from recorded simulator data "
       "and "
       "from one another. Errors are relative: ours / reference - 1.</p>\n";
   if (reference != nullptr && !reference->cases.empty()) {
