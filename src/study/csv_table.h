@@ -44,6 +44,7 @@ class CsvTable {
     }
   }
   [[nodiscard]] std::size_t size() const { return rows_.size(); }
+  [[nodiscard]] bool has(const std::string& column) const { return columns_.count(column) != 0; }
   /// Reports the columns that the file lacks.
   void require(const std::vector<std::string>& names) const {
     for (const std::string& n : names)

@@ -16,6 +16,7 @@
 
 #include "base/parallel.h"
 #include "network/flit/traffic.h"
+#include "study/csv_table.h"
 #include "study/validate_popnet.h"
 
 namespace sojourn {
@@ -27,81 +28,31 @@ using flit::FlitNetwork;
 using flit::OpenLoop;
 using flit::OpenLoopResult;
 
-/// A csv file with a header; a wrong cell is reported with its line.
-class Table {
+/// A reference table with the settings of its rows.
+class Table : public CsvTable {
  public:
-  Table(const std::string& path, Diagnostics& problems) : path_(path), problems_(&problems) {
-    std::ifstream in(path);
-    std::vector<std::string> header;
-    for (std::string line; std::getline(in, line);) {
-      if (!line.empty() && line.back() == '\r') line.pop_back();
-      std::vector<std::string> cells{""};
-      for (const char c : line) {
-        if (c == ',')
-          cells.emplace_back();
-        else
-          cells.back() += c;
-      }
-      if (header.empty()) {
-        header = cells;
-        for (std::size_t i = 0; i < header.size(); ++i) column_[header[i]] = i;
-      } else {
-        rows_.push_back(cells);
-      }
-    }
-  }
-  [[nodiscard]] std::size_t size() const { return rows_.size(); }
-  [[nodiscard]] const std::string& text(std::size_t row, const std::string& column) const {
-    static const std::string kEmpty;
-    const auto i = column_.find(column);
-    return i == column_.end() || i->second >= rows_[row].size() ? kEmpty : rows_[row][i->second];
-  }
-  [[nodiscard]] std::optional<double> maybe(std::size_t row, const std::string& column) const {
-    const std::string& t = text(row, column);
-    double v = 0;
-    const auto r = std::from_chars(t.data(), t.data() + t.size(), v);
-    if (t.empty() || r.ec != std::errc() || r.ptr != t.data() + t.size() || !std::isfinite(v)) return std::nullopt;
-    return v;
-  }
-  double number(std::size_t row, const std::string& column, double low, double high) const {
-    const auto v = maybe(row, column);
-    if (v && *v >= low && *v <= high) return *v;
-    problems_->error({path_, static_cast<int>(row) + 2, 0}, column,
-                     fmt::format("'{}': must be a number from {} to {}", text(row, column), low, high));
-    return low;
-  }
-  int integer(std::size_t row, const std::string& column, int low, int high) const {
-    return static_cast<int>(number(row, column, low, high));
-  }
+  using CsvTable::CsvTable;
   flit::Pattern pattern(std::size_t row) const {
     if (const auto p = flit::pattern_named(text(row, "traffic"))) return *p;
-    problems_->error({path_, static_cast<int>(row) + 2, 0}, "traffic",
-                     fmt::format("'{}': unknown pattern", text(row, "traffic")),
-                     "known: uniform, transpose, neighbor, hotspot1, hotspot4");
+    wrong(row, "traffic", "unknown pattern", "known: uniform, transpose, neighbor, hotspot1, hotspot4");
     return flit::Pattern::uniform;
   }
   FlitConfig mesh(std::size_t row) const {
     const int k = integer(row, "k", 1, 32);
     FlitConfig c = flit::grid(k, k);
     c.vcs = integer(row, "num_vcs", 1, 12);
-    if (column_.count("vc_buf_size") != 0) c.buffer = integer(row, "vc_buf_size", 1, 255);
-    if (column_.count("speculative") != 0) c.speculative = integer(row, "speculative", 0, 1) == 1;
+    if (has("vc_buf_size")) c.buffer = integer(row, "vc_buf_size", 1, 255);
+    if (has("speculative")) c.speculative = integer(row, "speculative", 0, 1) == 1;
     return c;
   }
   /// "4x4 vc1 buf4 spec uniform L5"
   std::string setting(std::size_t row) const {
     std::string s = fmt::format("{0}x{0} vc{1}", text(row, "k"), text(row, "num_vcs"));
-    if (column_.count("vc_buf_size") != 0) s += " buf" + text(row, "vc_buf_size");
-    if (column_.count("speculative") != 0) s += text(row, "speculative") == "1" ? " spec" : " nospec";
-    if (column_.count("traffic") != 0) s += " " + text(row, "traffic");
+    if (has("vc_buf_size")) s += " buf" + text(row, "vc_buf_size");
+    if (has("speculative")) s += text(row, "speculative") == "1" ? " spec" : " nospec";
+    if (has("traffic")) s += " " + text(row, "traffic");
     return s + " L" + text(row, "packet_size");
   }
-
- private:
-  std::string path_;
-  Diagnostics* problems_;
-  std::map<std::string, std::size_t> column_;
-  std::vector<std::vector<std::string>> rows_;
 };
 
 using Cases = std::vector<ValidationCase>;

@@ -24,7 +24,7 @@ json_holds out.json "d['summary']['packet'] == {'n': 1, 'median_abs': 0, 'p95_ab
 sed 's/4,1,4,1,5,3/99,1,4,1,5,3/' ref/zero_load.csv >bad/zero_load.csv
 run validate network --reference bad
 exits 2
-complains "bad/zero_load.csv:2: k: '99'"
+complains "bad/zero_load.csv:2:1: k: '99'"
 run validate network --reference empty
 exits 2
 complains "holds no file"
