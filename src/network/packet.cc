@@ -10,6 +10,7 @@ namespace {
 constexpr std::string_view kTrafficNames[kTraffic] = {"dispatch", "gather", "weights", "migration"};
 constexpr Bytes kPacketsPerUnit = 8;
 constexpr Bytes kShare = 16;
+constexpr Bytes kUnits = 64;  // of a long message: more would cost time and change little
 
 }  // namespace
 
@@ -52,7 +53,12 @@ void PacketNetwork::send(const Message& m) {
     id = free_flows_.back();
     free_flows_.pop_back();
   }
-  flows_[id] = {m.path, m.bytes, 0, m.whole ? m.bytes : unit_, m.traffic, m.tag, kNone, m.tail, 0};
+  flows_[id] = {
+      m.path,    m.bytes,
+      0,         m.whole ? m.bytes : std::clamp(m.bytes / kUnits, unit_, std::max(unit_, package_.chunk_bytes)),
+      m.traffic, m.tag,
+      kNone,     m.tail,
+      0};
   for (const int u : m.path) flows_[id].buffer += hop_buffer_[static_cast<std::size_t>(u)];
   if (m.head > engine_.now())
     engine_.schedule(m.head, kOffer, id);

@@ -7,9 +7,9 @@
 // their heads arrive.
 //
 // Sources block, as wormhole sources do. A source (a first link) keeps a queue for every destination; these take turns
-// unit by unit, beginning with the source itself. A unit holds its source until its last byte could leave it: when it
-// crosses its last link, less the latency of the way there and less what the buffers on the way take in. While a source
-// is held, it may send on only as far as those buffers have room:
+// unit by unit (eight packets, or a sixty-fourth of a long message), beginning with the source itself. A unit holds its
+// source until its last byte could leave it: when it crosses its last link, less the latency of the way there and less
+// what the buffers on the way take in. While a source is held, it may send on only as far as those buffers have room:
 //
 //   buffer(path) = sum_u V b_u F        V virtual channels of b_u flits of F bytes at the end of link u
 //   ahead        = buffer(path) / 16    calibrated: a source's share of buffers that all others fill, too
