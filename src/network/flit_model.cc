@@ -115,12 +115,12 @@ void FlitModel::plan() {
   const Ps at = next * map_.cycle;
   if (at >= planned_) return;
   planned_ = at;
-  engine_.schedule(at, kStep, 0);
+  engine_.schedule(at, kStep, ++plan_);
 }
 
 void FlitModel::on_event(const Event& event) {
   if (event.kind == kOffer) return offer(event.index);
-  if (engine_.now() != planned_) return;  // an earlier step was planned after this one
+  if (event.index != plan_) return;  // another step was planned after this one
   planned_ = kPsNever;
   run();
 }

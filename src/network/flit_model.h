@@ -74,7 +74,9 @@ class FlitModel final : public Network {
   std::vector<Terminal> terminals_;
   std::vector<int> busy_;  ///< busy terminals, in the order in which they became so
   std::vector<flit::Delivery> arrived_;
-  Ps planned_ = kPsNever;  ///< of the kStep event that counts
+  // Only the last kStep planned counts. It goes by number: two of the same time would each wait for the other for ever.
+  std::uint32_t plan_ = 0;
+  Ps planned_ = kPsNever;
   bool running_ = false;
 };
 
