@@ -124,7 +124,7 @@ int validate_network(const ValidateArgs& args) {
   if (!args.json.empty())
     if (auto written = write_output(args.json, "--json", w.text()); !written) return report(written.error());
   if (assets) {
-    const std::string page = validate_html(&reference, &models, *assets, "");
+    const std::string page = validate_html(reference, models, *assets);
     if (auto written = write_output(page_path, "--report", page); !written) return report(written.error());
     out.write(fmt::format("\nreport: {}\n", page_path));
   }

@@ -3,6 +3,8 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "sojourn/package.h"
@@ -12,6 +14,7 @@ namespace sojourn {
 
 enum class Traffic : std::uint8_t { dispatch, gather, memory, migration };  ///< K_L
 inline constexpr int kTraffic = 4;
+inline constexpr std::array<std::string_view, kTraffic> kTrafficNames = {"dispatch", "gather", "weights", "migration"};
 
 struct LinkLoad {
   std::array<Bytes, kTraffic> bytes{};
@@ -36,6 +39,14 @@ struct Ledger {
 
   explicit Ledger(const Package& p)
       : links(p.links.size()), bank_sets(p.bank_sets.size()), core_busy(static_cast<std::size_t>(p.compute_count)) {}
+  /// Books a request of `amount` bytes along `path` (link ids); how long its links are busy is the network model's to
+  /// say.
+  void request(Traffic traffic, std::span<const int> path, Bytes amount) {
+    const auto cls = static_cast<std::size_t>(traffic);
+    requested[cls] += amount;
+    requested_hops[cls] += amount * static_cast<Bytes>(path.size());
+    for (const int u : path) links[static_cast<std::size_t>(u)].bytes[cls] += amount;
+  }
   void clear() {
     links.assign(links.size(), {});
     bank_sets.assign(bank_sets.size(), {});

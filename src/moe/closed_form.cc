@@ -4,40 +4,22 @@
 #include <algorithm>
 
 namespace sojourn {
-namespace {
 
-/// Link loads and the longest route of one traffic class.
-struct ClassLoad {
-  std::vector<Bytes> link;
-  Ps longest_route = 0;
-  explicit ClassLoad(const Package& p) : link(p.links.size()) {}
-  void request(const Package& p, std::span<const int> path, Bytes bytes) {
-    Ps route = 0;
-    for (int u : path) {
-      const Link& l = p.links[static_cast<std::size_t>(u)];
-      link[static_cast<std::size_t>(u)] += bytes;
-      route += l.latency + l.bandwidth.time(bytes);
-    }
-    longest_route = std::max(longest_route, route);
+void ClassLoad::request(std::span<const int> path, Bytes bytes) {
+  Ps route = 0;
+  for (const int u : path) {
+    const Link& l = package_.links[static_cast<std::size_t>(u)];
+    link_[static_cast<std::size_t>(u)] += bytes;
+    route += l.latency + l.bandwidth.time(bytes);
   }
-  [[nodiscard]] Ps service(const Package& p) const {
-    Ps worst = 0;
-    for (std::size_t u = 0; u < link.size(); ++u) worst = std::max(worst, p.links[u].bandwidth.time(link[u]));
-    return worst;
-  }
-};
-
-void book(Ledger& ledger, const ClassLoad& load, Traffic traffic) {
-  for (std::size_t u = 0; u < load.link.size(); ++u)
-    ledger.links[u].bytes[static_cast<std::size_t>(traffic)] += load.link[u];
+  longest_route_ = std::max(longest_route_, route);
 }
 
-void book_request(Ledger& ledger, Traffic traffic, Bytes bytes, std::size_t hops) {
-  ledger.requested[static_cast<std::size_t>(traffic)] += bytes;
-  ledger.requested_hops[static_cast<std::size_t>(traffic)] += bytes * static_cast<Bytes>(hops);
+Ps ClassLoad::service() const {
+  Ps worst = 0;
+  for (std::size_t u = 0; u < link_.size(); ++u) worst = std::max(worst, package_.links[u].bandwidth.time(link_[u]));
+  return worst;
 }
-
-}  // namespace
 
 LayerOutcome closed_layer(const Package& p, const LayerWork& work, const MigrationShare& migration, Ps now,
                           Ledger& ledger, ClosedTerms* terms) {
@@ -52,18 +34,18 @@ LayerOutcome closed_layer(const Package& p, const LayerWork& work, const Migrati
     const Bytes bytes = piece.tokens * work.token_bytes;
     const auto out = p.route_chiplets(piece.source, job.at.chiplet),
                back = p.route_chiplets(job.at.chiplet, piece.source);
-    dispatch.request(p, out, bytes);
-    gather.request(p, back, bytes);
-    book_request(ledger, Traffic::dispatch, bytes, out.size());
-    book_request(ledger, Traffic::gather, bytes, back.size());
+    dispatch.request(out, bytes);
+    gather.request(back, bytes);
+    ledger.request(Traffic::dispatch, out, bytes);
+    ledger.request(Traffic::gather, back, bytes);
     combined[static_cast<std::size_t>(piece.source)] += piece.tokens;
   }
   for (const Job& job : *work.jobs) {
     const auto c = static_cast<std::size_t>(job.at.chiplet), set = static_cast<std::size_t>(job.at.bank_set);
     const auto path = p.route_chiplets(p.bank_sets[set].owner, job.at.chiplet);
     const Bytes weights = job.slice.of(work.expert_bytes);
-    memory.request(p, path, weights);
-    book_request(ledger, Traffic::memory, weights, path.size());
+    memory.request(path, weights);
+    ledger.request(Traffic::memory, path, weights);
     bank[set] += weights;
     const Macs tile = p.tile_tokens, per_token = job.slice.of(work.macs_per_token);
     const Ps comp = stretch(p.chiplet_rate(job.at.chiplet).time(per_token * tile * ((job.tokens + tile - 1) / tile)));
@@ -90,27 +72,24 @@ LayerOutcome closed_layer(const Package& p, const LayerWork& work, const Migrati
     bank_kind = kByTier[static_cast<std::size_t>(set.tier)];
     bank_index = static_cast<int>(s);
   }
-  t.disp = std::max(dispatch.service(p), dispatch.longest_route);
-  t.gath = std::max(gather.service(p), gather.longest_route);
-  t.mem = std::max({t.bank, memory.service(p), memory.longest_route});
+  t.disp = dispatch.time();
+  t.gath = gather.time();
+  t.mem = std::max(t.bank, memory.time());
   Ps worst_link = 0;
   for (std::size_t u = 0; u < p.links.size(); ++u) {
     const Bytes moved = migration.link.empty() ? 0 : migration.link[u];
-    const Ps busy = p.links[u].bandwidth.time(dispatch.link[u] + gather.link[u] + memory.link[u] + moved);
+    const Ps busy = p.links[u].bandwidth.time(dispatch.on(u) + gather.on(u) + memory.on(u) + moved);
     ledger.links[u].bytes[static_cast<std::size_t>(Traffic::migration)] += moved;
     ledger.links[u].busy += busy;
     worst_link = std::max(worst_link, busy);
   }
-  t.net = std::max({worst_link, dispatch.longest_route, gather.longest_route, memory.longest_route});
+  t.net = std::max({worst_link, dispatch.longest_route(), gather.longest_route(), memory.longest_route()});
   const auto fullest = std::max_element(chiplet.begin(), chiplet.end());
   t.queue = *fullest - t.comp;
   for (std::size_t c = 0; c < combined.size(); ++c)
     if (combined[c] > 0)
       t.combine = std::max(
           t.combine, stretch(p.chiplet_rate(static_cast<int>(c)).time(combined[c] * work.combine_macs_per_token)));
-  book(ledger, dispatch, Traffic::dispatch);
-  book(ledger, gather, Traffic::gather);
-  book(ledger, memory, Traffic::memory);
 
   LayerOutcome out;
   out.start = now;

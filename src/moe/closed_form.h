@@ -9,9 +9,29 @@
 // (k = N_c^core), so T^queue is the fullest chiplet's sum of T_r^comp less the longest single one; a striped replica
 // loads its banks evenly, so a bank set of n banks serves like one bank of their summed bandwidth.
 #pragma once
+#include <algorithm>
+#include <span>
+#include <vector>
+
 #include "moe/executor.h"
 
 namespace sojourn {
+
+/// (8) for one traffic class alone: what its requests load each link with, and its longest route (7).
+class ClassLoad {
+ public:
+  explicit ClassLoad(const Package& package) : package_(package), link_(package.links.size()) {}
+  void request(std::span<const int> path, Bytes bytes);
+  [[nodiscard]] Bytes on(std::size_t link) const { return link_[link]; }
+  [[nodiscard]] Ps longest_route() const { return longest_route_; }
+  [[nodiscard]] Ps service() const;  ///< max_u L_u / B_u
+  [[nodiscard]] Ps time() const { return std::max(service(), longest_route_); }
+
+ private:
+  const Package& package_;
+  std::vector<Bytes> link_;
+  Ps longest_route_ = 0;
+};
 
 struct ClosedTerms {
   Ps net = 0, bank = 0, mem = 0, comp = 0, queue = 0, disp = 0, gath = 0, combine = 0;

@@ -2,12 +2,10 @@
 #include "network/flit_model.h"
 
 #include <algorithm>
-#include <string_view>
+#include <functional>
 
 namespace sojourn {
 namespace {
-
-constexpr std::string_view kTrafficNames[kTraffic] = {"dispatch", "gather", "weights", "migration"};
 
 std::int64_t parts(Bytes whole, Bytes part) { return (whole + part - 1) / part; }
 
@@ -28,14 +26,10 @@ FlitModel::FlitModel(const Package& package, FlitMap map, Engine& engine, Ledger
 }
 
 void FlitModel::send(const Message& m) {
-  const auto cls = static_cast<std::size_t>(m.traffic);
-  ledger_.requested[cls] += m.bytes;
-  ledger_.requested_hops[cls] += m.bytes * static_cast<Bytes>(m.path.size());
-  for (int u : m.path) {
-    LinkLoad& load = ledger_.links[static_cast<std::size_t>(u)];
-    load.bytes[cls] += m.bytes;
-    load.busy += package_.links[static_cast<std::size_t>(u)].bandwidth.time(m.bytes);
-  }
+  ledger_.request(m.traffic, m.path, m.bytes);
+  for (const int u : m.path)
+    ledger_.links[static_cast<std::size_t>(u)].busy +=
+        package_.links[static_cast<std::size_t>(u)].bandwidth.time(m.bytes);
   if (m.path.empty() || m.bytes <= 0) {
     sink_.on_delivered(m.traffic, m.tag, m.bytes, m.tail);
     return;

@@ -9,7 +9,6 @@
 // once. A message fed by a bank offers a packet once its bytes are there (evenly between head and tail).
 #pragma once
 #include <deque>
-#include <queue>
 #include <vector>
 
 #include "network/flit/network.h"
@@ -29,7 +28,6 @@ class FlitModel final : public Network {
     spans_ = spans;
     package_index_ = package_index;
   }
-  [[nodiscard]] const flit::FlitNetwork& network() const { return network_; }
 
  private:
   enum Kind : std::uint16_t { kStep, kOffer };

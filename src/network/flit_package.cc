@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <cstdlib>
 
 #include "network/flit/limits.h"
 
@@ -207,17 +207,17 @@ Result<FlitMap> flit_map(const Package& package) {
                             std::max(deepest, config.buffer), flit::kDeepestBuffer),
                 "set [flit] bytes higher (fewer, larger flits), or buffer");
   if (package.topology == "torus") wrap_classes(package, config, chiplet_at);
-  if (const std::vector<int> circle = circle_of(config); !circle.empty()) {
-    std::string names;
-    for (const int r : circle) {
-      const int c = chiplet_at[static_cast<Index>(r)];
-      names += (names.empty() ? "" : " -> ") +
-               (c < 0 ? fmt::format("router {}", r) : package.chiplets[static_cast<Index>(c)].name);
-    }
-    return fail(where, "flit", "may deadlock: channels wait for one another round " + names,
-                "use routes without that circle (XY on a mesh, up and down on a tree), or --network packet");
-  }
   if (auto fine = flit::check(config); !fine) {
+    if (const std::vector<int> circle = circle_of(config); !circle.empty()) {
+      std::string names;
+      for (const int r : circle) {
+        const int c = chiplet_at[static_cast<Index>(r)];
+        names += (names.empty() ? "" : " -> ") +
+                 (c < 0 ? fmt::format("router {}", r) : package.chiplets[static_cast<Index>(c)].name);
+      }
+      return fail(where, "flit", "may deadlock: channels wait for one another round " + names,
+                  "use routes without that circle (XY on a mesh, up and down on a tree), or --network packet");
+    }
     Diagnostics out;
     for (const Diagnostic& d : fine.error().diagnostics.items())
       out.error(where, "flit." + d.key, d.message, d.remedy.empty() ? "use --network packet" : d.remedy);

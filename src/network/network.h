@@ -46,8 +46,8 @@ class Network {
 enum class NetworkKind : std::uint8_t { closed, packet, flit };
 inline constexpr const char* kNetworkNames[] = {"closed", "packet", "flit"};
 
-/// The event model of that kind; `kind` must not be closed. A package that the flit model refuses (flit_map) must not
-/// come here.
+/// The event model of that kind; closed has none and gets packet, for what still passes in time. A package that the
+/// flit model refuses (flit_map) must not come here.
 std::unique_ptr<Network> make_network(NetworkKind kind, const Package& package, Engine& engine, Ledger& ledger,
                                       NetworkSink& sink);
 

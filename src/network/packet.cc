@@ -2,12 +2,10 @@
 #include "network/packet.h"
 
 #include <algorithm>
-#include <string_view>
 
 namespace sojourn {
 namespace {
 
-constexpr std::string_view kTrafficNames[kTraffic] = {"dispatch", "gather", "weights", "migration"};
 constexpr Bytes kPacketsPerUnit = 8;
 constexpr Bytes kShare = 16;
 constexpr Bytes kUnits = 64;  // of a long message: more would cost time and change little
@@ -37,10 +35,7 @@ std::uint32_t PacketNetwork::new_chunk() {
 }
 
 void PacketNetwork::send(const Message& m) {
-  const auto cls = static_cast<std::size_t>(m.traffic);
-  ledger_.requested[cls] += m.bytes;
-  ledger_.requested_hops[cls] += m.bytes * static_cast<Bytes>(m.path.size());
-  for (int u : m.path) ledger_.links[static_cast<std::size_t>(u)].bytes[cls] += m.bytes;
+  ledger_.request(m.traffic, m.path, m.bytes);
   if (m.path.empty()) {
     sink_.on_delivered(m.traffic, m.tag, m.bytes, m.tail);
     return;
@@ -101,14 +96,13 @@ void PacketNetwork::feed(Source& source) {
     const std::uint32_t flow_id = q.first;
     Flow& f = flows_[flow_id];
     const Bytes bytes = std::min(f.chunk, f.bytes - f.sent);
-    if (source.in_flight > 0 && source.bytes_in_flight + bytes > f.buffer) return;
+    if (source.in_flight > 0 && source.in_flight + bytes > f.buffer) return;
     const std::uint32_t id = new_chunk();
     chunks_[id] = {f.path.data(), static_cast<std::uint16_t>(f.path.size()), 0, f.traffic,        f.tag, f.sent,
                    bytes,         std::max(f.tail, engine_.now()),           0, f.buffer / kShare};
     f.sent += bytes;
     source.turn = sink + 1 == links_.size() ? 0 : sink + 1;
-    ++source.in_flight;
-    source.bytes_in_flight += bytes;
+    source.in_flight += bytes;
     if (f.sent == f.bytes) {
       q.first = f.next;
       if (q.first == kNone) source.some[sink / 64] &= ~(std::uint64_t{1} << (sink % 64));
@@ -124,8 +118,7 @@ void PacketNetwork::on_event(const Event& event) {
   if (event.kind == kOffer) return offer(event.index);
   Chunk& c = chunks_[event.index];
   Source& source = sources_[static_cast<std::size_t>(c.path[0])];
-  --source.in_flight;
-  source.bytes_in_flight -= c.bytes;
+  source.in_flight -= c.bytes;
   free_chunks_.push_back(event.index);
   feed(source);
 }

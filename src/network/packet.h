@@ -65,8 +65,7 @@ class PacketNetwork final : public Network {
     std::vector<Queue> queues;        ///< [last link]
     std::vector<std::uint64_t> some;  ///< bit: queue not empty
     std::uint32_t turn = 0;
-    int in_flight = 0;
-    Bytes bytes_in_flight = 0;
+    Bytes in_flight = 0;  ///< of units that hold the source
   };
   void offer(std::uint32_t flow_id);
   void feed(Source& source);

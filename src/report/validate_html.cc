@@ -269,28 +269,26 @@ void write_models(JsonWriter& w, const NetworkModels& models) {
   w.end_array();
 }
 
-std::string validate_html(const NetworkValidation* reference, const NetworkModels* models, const HtmlAssets& assets,
-                          const std::string& manifest_json) {
+std::string validate_html(const NetworkValidation& reference, const NetworkModels& models, const HtmlAssets& assets) {
   Page page;
   page.begin("Network validation");
   page.out +=
-      "<p class=\"sub\">How far Sojourn's network models are from recorded simulator data "
-      "and "
+      "<p class=\"sub\">How far Sojourn's network models are from recorded simulator data and "
       "from one another. Errors are relative: ours / reference - 1.</p>\n";
-  if (reference != nullptr && !reference->cases.empty()) {
+  if (!reference.cases.empty()) {
     page.out += "<h2>Flit network against recorded simulators</h2>\n";
     FigureTable t;
     t.headers = {"quantity", "cases", "median |error| %", "95 % of cases within %", "largest %"};
-    for (const ValidationSummary& s : reference->summary())
+    for (const ValidationSummary& s : reference.summary())
       t.rows.push_back({s.quantity, std::to_string(s.n), fmt::format("{:.3f}", 100 * s.median_abs),
                         fmt::format("{:.3f}", 100 * s.p95_abs), fmt::format("{:.3f}", 100 * s.max_abs)});
     page.table(t);
-    for (const Figure& f : {curves(*reference), histogram(*reference)})
+    for (const Figure& f : {curves(reference), histogram(reference)})
       if (!f.spec.empty()) page.figure(f);
-    if (!reference->speed.empty()) {
+    if (!reference.speed.empty()) {
       FigureTable speed;
       speed.headers = {"speed, one core", "flit-router-hops a second", "times the reference"};
-      for (const ValidationSpeed& s : reference->speed)
+      for (const ValidationSpeed& s : reference.speed)
         speed.rows.push_back(
             {s.id, fmt::format("{:.3g}", s.hops_per_s),
              s.reference_hops_per_s > 0 ? fmt::format("{:.1f}", s.hops_per_s / s.reference_hops_per_s) : "-"});
@@ -298,8 +296,8 @@ std::string validate_html(const NetworkValidation* reference, const NetworkModel
       page.table(speed);
     }
   }
-  if (models != nullptr && !models->cases.empty()) {
-    const std::vector<ModelRow> rows = models->rows();
+  if (!models.cases.empty()) {
+    const std::vector<ModelRow> rows = models.rows();
     page.out += "<h2>Use this model when</h2>\n";
     FigureTable use;
     use.headers = {"model", "use it for", "error against flit, mean"};
@@ -307,9 +305,8 @@ std::string validate_html(const NetworkValidation* reference, const NetworkModel
     for (const Advice& a : advice(rows)) use.rows.push_back({a.model, a.when, a.errors});
     page.table(use);
     page.table(rows_table(rows));
-    page.figure(model_errors(*models));
+    page.figure(model_errors(models));
   }
-  if (!manifest_json.empty()) page.manifest(manifest_json);
   page.end(assets);
   return page.out;
 }

@@ -1,6 +1,5 @@
 // What `sojourn validate network` found, as tables, JSON and one page.
 #pragma once
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,15 +10,16 @@
 
 namespace sojourn {
 
+class JsonWriter;
+
 /// When to use which network model, with the errors measured here. Empty without rows.
 [[nodiscard]] std::string models_table(const NetworkModels& models, TextStyle style);
 
 /// Keys models[] (cases) and model_summary[] (rows) of an open JSON object.
-class JsonWriter;
 void write_models(JsonWriter& w, const NetworkModels& models);
 
-/// Latency-load curves and error histograms of `reference` (may be null), errors of the models (may be null).
-[[nodiscard]] std::string validate_html(const NetworkValidation* reference, const NetworkModels* models,
-                                        const HtmlAssets& assets, const std::string& manifest_json);
+/// Latency-load curves and error histograms of `reference`, errors of the models; either may be without cases.
+[[nodiscard]] std::string validate_html(const NetworkValidation& reference, const NetworkModels& models,
+                                        const HtmlAssets& assets);
 
 }  // namespace sojourn

@@ -117,19 +117,9 @@ class Phase final : public NetworkSink {
 
 /// (8) of HCRMap for one class alone.
 Ps closed_phase(const Package& p, const std::vector<Sent>& messages) {
-  std::vector<Bytes> load(p.links.size(), 0);
-  Ps worst = 0;
-  for (const Sent& m : messages) {
-    Ps route = 0;
-    for (const int u : m.path) {
-      const Link& l = p.links[static_cast<std::size_t>(u)];
-      load[static_cast<std::size_t>(u)] += m.bytes;
-      route += l.latency + l.bandwidth.time(m.bytes);
-    }
-    worst = std::max(worst, route);
-  }
-  for (std::size_t u = 0; u < load.size(); ++u) worst = std::max(worst, p.links[u].bandwidth.time(load[u]));
-  return worst;
+  ClassLoad load(p);
+  for (const Sent& m : messages) load.request(m.path, m.bytes);
+  return load.time();
 }
 
 struct Nobody final : ExecutorListener {

@@ -1,6 +1,7 @@
 // A second thread that does the other half of a piece of work, many times, with little delay.
 #pragma once
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <thread>
 
